@@ -1,4 +1,4 @@
-"""Deletion of a study: from MLflow and the store, in an order that loses nothing that was not to go."""
+"""Deletion of a study from MLflow and the store, in an order that loses nothing else."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from study.store import Store, StudyStore
 from study.tracking import experiments_of
 from study.tracking.address import connect
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
 def root(finished_study: Path, tmp_path: Path) -> Path:
-    """Give a copy of a store with a study that is done, reported and published."""
+    """Give a copy of a store whose study is done, reported and published."""
     return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
 
 
@@ -34,7 +34,7 @@ def published(root: Path) -> int:
 
 
 def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
-    """What goes is said as it was there; afterwards nothing is left, and the same file runs and is published again."""
+    """A deletion reports what it removed and leaves nothing; the same file runs and is published again."""
     deletion = little(root).delete()
     assert (deletion.trials, deletion.has_report, deletion.files > 10, deletion.size_bytes > 10_000) == (
         12,
@@ -42,7 +42,7 @@ def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
         True,
         True,
     )
-    assert [one.name for one in deletion.experiments] == ["little"]
+    assert [experiment.name for experiment in deletion.experiments] == ["little"]
     assert "12 trials and a report" in str(deletion)
     assert not (root / "little").exists()
     assert (Store(root).studies(), published(root)) == ([], 0)
@@ -53,8 +53,8 @@ def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
     assert published(root) == 1
 
 
-def test_without_mlflow_nothing_goes(root: Path) -> None:
-    """If MLflow can't be reached, store and study stay as they are; off leaves MLflow alone."""
+def test_nothing_is_deleted_without_mlflow(root: Path) -> None:
+    """If MLflow is unreachable, store and study stay as they are; `off` leaves MLflow alone."""
     before = Store(root).study("little").sizes()
     with pytest.raises(TrackingError, match=r"Nothing of 'little' was deleted from the store; --tracking-uri off"):
         little(root, "http://127.0.0.1:9").delete()
@@ -70,15 +70,15 @@ def test_without_mlflow_nothing_goes(root: Path) -> None:
 
 
 def test_a_running_study_stays(root: Path) -> None:
-    """While a driver holds the study, neither its experiment nor its files go."""
+    """While a driver holds the study, neither its experiment nor its files are deleted."""
     with Store(root).study("little").lock(), pytest.raises(BusyError, match="is being run by process"):
         little(root).delete()
     assert published(root) == 1
     assert len(Store(root).study("little").done()) == 12
 
 
-def test_what_was_interrupted_is_completed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupted between MLflow and the store, or within the store, a second deletion ends it."""
+def test_a_second_deletion_completes_an_interrupted_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second deletion completes one that was interrupted between MLflow and the store, or within the store."""
 
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
@@ -96,7 +96,7 @@ def test_what_was_interrupted_is_completed(root: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", ["mlflow-artifacts", "link", "..", "litle", "it's"])
 def test_nothing_else_is_deleted(root: Path, name: str) -> None:
-    """A folder that is no study, a link to one and a name that leads elsewhere are refused."""
+    """A folder without a study, a link to a study and a name that leads elsewhere are refused."""
     (root / "link").symlink_to(root / "little")
     before = sorted(root.rglob("*"))
     with pytest.raises(InputError):
@@ -105,7 +105,7 @@ def test_nothing_else_is_deleted(root: Path, name: str) -> None:
 
 
 def test_results_of_others_stay(root: Path, finished_study: Path) -> None:
-    """What another study has taken from a deleted one is its own, and stays."""
+    """Results that another study copied from a deleted one stay."""
     text = (finished_study / "little.yaml").read_text()
     (root.parent / "other.yaml").write_text(text.replace("study: little", "study: other"))
     study.load(root.parent / "other.yaml", store=root, tracking_uri="off").run(local=True)
@@ -116,8 +116,8 @@ def test_results_of_others_stay(root: Path, finished_study: Path) -> None:
     assert len(other.read_curves()) == len(other.read_weights()) == 12
 
 
-def test_a_folder_that_is_no_study_stays(root: Path) -> None:
-    """MLflow may have an experiment that is called as a folder of the store with anybody's files: nothing goes."""
+def test_a_folder_without_a_study_stays(root: Path) -> None:
+    """An experiment with the name of a folder of other files deletes nothing."""
     (root / "data").mkdir()
     (root / "data" / "precious.csv").write_text("1")
     client = connect(f"sqlite:///{root}/mlflow.db")
@@ -128,4 +128,4 @@ def test_a_folder_that_is_no_study_stays(root: Path) -> None:
     with pytest.raises(InputError, match="has files but no study"):
         deletion_of("data", Where(str(root)))
     assert (root / "data" / "precious.csv").read_text() == "1"
-    assert [one.is_active for one in experiments_of(f"sqlite:///{root}/mlflow.db", "data")] == [True]
+    assert [experiment.is_active for experiment in experiments_of(f"sqlite:///{root}/mlflow.db", "data")] == [True]

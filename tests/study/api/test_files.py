@@ -1,4 +1,4 @@
-"""Study files to begin with, and those of presets and stored studies."""
+"""Initial study files, and the files of presets and stored studies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.commands import invoke
 
 
 @pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 def test_a_new_file_is_a_study() -> None:
-    """Small, or that of a preset with its comments, under its own name; none is overwritten."""
+    """A new file is a small study or a copy of a preset with its comments; no file is overwritten."""
     assert "study run mine.yaml" in invoke("new", "mine").output
     assert load_spec("mine.yaml").study == "mine"
     assert invoke("new", "more", "--from", "recurrent").exit_code == 0
@@ -50,7 +50,7 @@ def broken(seed):
 
 
 def test_a_new_file_begins_with_a_training_function() -> None:
-    """It has what the function takes and reports, runs as it is, and says what to check."""
+    """The file has the function's parameters and metrics, runs as it is, and marks what to check."""
     Path("mine.py").write_text(FUNCTION)
     done = invoke("new", "first", "--train", "mine:train")
     assert done.exit_code == 0, done.output
@@ -110,7 +110,7 @@ WRITES = {
 
 @pytest.mark.parametrize("how", WRITES)
 def test_a_new_file_begins_with_a_program(how: str) -> None:
-    """Its arguments are those of the command and of --help, its results where a first run left them, and it runs."""
+    """The file takes its arguments from the command and --help, its results from a first run, and it runs."""
     code, results = WRITES[how]
     Path("train.py").write_text(PROGRAM + code)
     done = invoke("new", "first", "--command", "python train.py --learning-rate 0.2")
@@ -166,16 +166,16 @@ def test_a_program_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ..
     assert not Path("first.yaml").exists()
 
 
-def test_what_no_study_can_be_called_is_refused() -> None:
-    """Nothing is written."""
-    for words, said in (
+def test_invalid_study_names_are_refused() -> None:
+    """An invalid study name or an unknown preset writes nothing."""
+    for words, message in (
         (("a/b",), "study: must"),
         (("a\\1", "--from", "demo"), "study: must"),
         (("mine", "--from", "demmo"), "no preset is called 'demmo'; did you mean 'demo'?"),
     ):
         refused = invoke("new", *words)
         assert refused.exit_code == 2
-        assert said in refused.output
+        assert message in refused.output
     assert not list(Path().iterdir())
 
 

@@ -1,4 +1,4 @@
-"""The pages of a store: `study ui` as a user starts and ends it, and the index from Python."""
+"""Pages of a store: `study ui` as a user starts and ends it, and the index from Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from study.errors import InputError
 from tests.commands import DEADLINE_S, invoke
 from tests.processes import answers, free_port, wait_for
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -34,7 +34,7 @@ def _store(finished_study: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(name="ui")
 def _ui(tmp_path: Path) -> Iterator[Start]:
-    """Start `study ui` in a folder of the test's own; what the test leaves running is killed."""
+    """Start `study ui` in the test's folder, and kill the processes that the test leaves running."""
     started = []
 
     def start(*words: str, **options: object) -> subprocess.Popen[str]:
@@ -49,19 +49,19 @@ def _ui(tmp_path: Path) -> Iterator[Start]:
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    """Read the first lines that it prints."""
+    """Read the first lines that the process prints."""
     assert process.stdout is not None
     return [process.stdout.readline().strip() for _ in range(count)]
 
 
 def ended(process: subprocess.Popen[str]) -> int:
-    """End it as a service is ended, and return its exit code."""
+    """End the process as a service manager does, and return its exit code."""
     process.send_signal(signal.SIGTERM)
     return process.wait(DEADLINE_S)
 
 
 def test_the_index_is_written_from_python(store: Path, tmp_path: Path) -> None:
-    """It is the store's own file; a store that isn't there is told, and not made."""
+    """The index is the store's own file; a missing store is an error and isn't created."""
     page = study.index(store=store)
     assert page == store / "index.html"
     assert 'data-study="little"' in page.read_text()
@@ -70,8 +70,8 @@ def test_the_index_is_written_from_python(store: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "typo").exists()
 
 
-def test_a_server_of_its_own_is_linked_to(store: Path, ui: Start) -> None:
-    """With a tracking server the index is written and followed, the server's address is told without its user."""
+def test_a_separate_tracking_server_is_linked(store: Path, ui: Start) -> None:
+    """With a tracking server the index is updated live, and the printed address omits the user and password."""
     port = free_port()
     process = ui("--store", str(store), env=os.environ | {"MLFLOW_TRACKING_URI": f"http://me:secret@127.0.0.1:{port}"})
     studies, elsewhere, dashboard = lines(process, 3)
@@ -88,15 +88,15 @@ def test_a_server_of_its_own_is_linked_to(store: Path, ui: Start) -> None:
 
 
 def test_without_mlflow_there_is_an_index(store: Path, ui: Start) -> None:
-    """With tracking off there is no dashboard, which is told, and no port is needed."""
+    """With tracking off `study ui` reports that there is no dashboard, and needs no port for it."""
     process = ui("--store", str(store), "--tracking-uri", "off")
     assert lines(process, 3)[2].startswith("dashboard: none")
     assert "MLflow" not in (store / "index.html").read_text().split("</style>")[1].split('<script type="application')[0]
     assert ended(process) == 0
 
 
-def test_a_store_of_a_server_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is neither a store nor a database to serve, that is an error."""
+def test_a_missing_store_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`study ui` ends with an error if there is neither a store nor a database to serve."""
     monkeypatch.chdir(tmp_path)
     for uri in ("off", "http://127.0.0.1:9"):
         result = invoke("ui", "--store", "typo", "--tracking-uri", uri)
@@ -104,8 +104,8 @@ def test_a_store_of_a_server_must_be_there(tmp_path: Path, monkeypatch: pytest.M
         assert "there is no store at typo" in result.output
 
 
-def test_the_index_opens_from_a_terminal_only(store: Path, tmp_path: Path, ui: Start) -> None:
-    """A browser gets the index's address if somebody looks at a terminal: not in a pipe, and not with --no-browser."""
+def test_the_index_opens_only_from_a_terminal(store: Path, tmp_path: Path, ui: Start) -> None:
+    """A browser opens the index if standard output is a terminal, unless --no-browser is given."""
     opened, browser = tmp_path / "opened", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" >> {opened}\n')
     browser.chmod(0o755)
@@ -129,8 +129,8 @@ def test_the_index_opens_from_a_terminal_only(store: Path, tmp_path: Path, ui: S
 
 
 @pytest.mark.slow
-def test_a_store_that_was_just_made_is_served(tmp_path: Path, ui: Start) -> None:
-    """Without a study and a database there are both pages; what is published later can be read while it is written."""
+def test_an_empty_store_is_served(tmp_path: Path, ui: Start) -> None:
+    """Both pages are served for an empty store; its database can be read while it is written."""
     (tmp_path / "studies").mkdir()
     port = free_port()
     process = ui("--port", str(port))

@@ -1,4 +1,4 @@
-"""A study from Python: what the command line does, and its numbers as DataFrames."""
+"""The Python interface of a study: the command line's operations, and results as DataFrames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from study.api import frames
 from study.errors import InputError, UnknownStudyError
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 LITTLE = {
@@ -35,7 +35,7 @@ LITTLE = {
 
 @pytest.fixture(scope="module", name="store")
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a little study, and one with another learning rate."""
+    """Run a little study, and a second one with another learning rate."""
     store = tmp_path_factory.mktemp("api") / "studies"
     for name, rate in (("little", 1e-3), ("faster", 1e-2)):
         fixed = {"fixed": {"batch_size": 16, "learning_rate": rate}, "study": name}
@@ -50,7 +50,7 @@ def _little(store: Path) -> study.Study:
 
 
 def test_importing_the_package_imports_nothing_else() -> None:
-    """Names are there at once, and what they need is imported when they are used."""
+    """Names are available at once; their dependencies are imported on first use."""
     heavy = "{'torch', 'numpy', 'pyarrow', 'pandas', 'ray', 'mlflow', 'rich', 'pydantic', 'study.api'}"
     code = (
         f"import sys, study; assert {{'load', 'open', 'report'}} <= set(dir(study)); print(set(sys.modules) & {heavy})"
@@ -61,8 +61,8 @@ def test_importing_the_package_imports_nothing_else() -> None:
         study.lod  # noqa: B018
 
 
-def test_code_of_ones_own_takes_what_it_needs_from_the_package() -> None:
-    """Each name is there, and those of a training function import neither torch nor pydantic."""
+def test_user_code_imports_its_names_from_the_package() -> None:
+    """Each name of the package can be imported; those for training functions import neither torch nor pydantic."""
     for name in study.__all__:
         assert getattr(study, name).__name__ in (name, f"{name}_study")
     code = (
@@ -73,12 +73,12 @@ def test_code_of_ones_own_takes_what_it_needs_from_the_package() -> None:
 
 
 def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> None:
-    """All are the same study; mistakes are those of the file."""
+    """A file and a mapping make the same study; mistakes are reported as for a file."""
     import yaml
 
     (tmp_path / "little.yaml").write_text(yaml.safe_dump(LITTLE))
-    of_file, of_mapping = study.load(tmp_path / "little.yaml"), study.load(LITTLE)
-    assert [cell.id for cell in of_file.planned.cells] == [cell.id for cell in of_mapping.planned.cells]
+    from_file, from_mapping = study.load(tmp_path / "little.yaml"), study.load(LITTLE)
+    assert [cell.id for cell in from_file.planned.cells] == [cell.id for cell in from_mapping.planned.cells]
     assert repr(study.load("demo")) == "<Study demo: 400 trials in 20 cells>"
     with pytest.raises(InputError, match="did you mean 'NMU'"):
         study.load(LITTLE | {"models": ["NMUU"]})
@@ -87,7 +87,7 @@ def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> 
 
 
 def test_the_plan_is_what_the_command_prints(tmp_path: Path) -> None:
-    """As text and as HTML."""
+    """The plan has the command's output as text, and an HTML form."""
     plan = study.load("demo", store=tmp_path / "none").plan(quick=True)
     printed = invoke("plan", "demo", "--quick", "--store", str(tmp_path / "none")).output
     assert str(plan).split() == printed.split()
@@ -95,7 +95,7 @@ def test_the_plan_is_what_the_command_prints(tmp_path: Path) -> None:
 
 
 def test_trials_have_the_documented_columns(little: study.Study) -> None:
-    """One row a trial, with its axes, hyperparameters, outcome and metrics; whole numbers stay whole."""
+    """Each trial is a row with its axes, hyperparameters, outcome and metrics; integers stay integers."""
     trials = little.trials()
     assert len(trials) == 12
     assert trials.groupby(["model", "hidden_size"], observed=True).size().tolist() == [3] * 4
@@ -126,20 +126,20 @@ def test_cells_are_those_of_the_report(little: study.Study, tmp_path: Path) -> N
 
 
 def test_curves_have_a_row_for_each_evaluation(little: study.Study) -> None:
-    """All of them, or those of some trials and metrics; the best step's metric is the trial's."""
+    """Curves hold all trials and metrics, or selected ones; a trial's metric is that of its best step."""
     trials, curves = little.trials(), little.curves()
     assert list(curves.columns)[:4] == list(frames.CURVE_COLUMNS)
     assert len(curves) == 12 * 5
-    one = trials.iloc[4]
-    some = little.curves([one["trial_id"]], ["validation_mse"])
-    assert list(some.columns) == [*frames.CURVE_COLUMNS, "validation_mse"]
-    assert some["iteration"].tolist() == [0, 10, 20, 30, 40]
-    at_best = some.loc[some["iteration"] == one["best_iteration"], "validation_mse"].item()
-    assert at_best == pytest.approx(one["validation_mse"], rel=1e-6)
+    trial = trials.iloc[4]
+    selected = little.curves([trial["trial_id"]], ["validation_mse"])
+    assert list(selected.columns) == [*frames.CURVE_COLUMNS, "validation_mse"]
+    assert selected["iteration"].tolist() == [0, 10, 20, 30, 40]
+    at_best = selected.loc[selected["iteration"] == trial["best_iteration"], "validation_mse"].item()
+    assert at_best == pytest.approx(trial["validation_mse"], rel=1e-6)
 
 
 def test_weights_are_a_state_dict(little: study.Study) -> None:
-    """By the id of a trial, or the first letters of it."""
+    """A trial is found by its id or a unique prefix of it."""
     trials = little.trials()
     trial = trials[(trials["model"] == "NMU") & (trials["hidden_size"] == 3)].iloc[0]["trial_id"]
     weights = little.weights(trial[:9])
@@ -151,7 +151,7 @@ def test_weights_are_a_state_dict(little: study.Study) -> None:
 
 @pytest.mark.usefixtures("figures")
 def test_figures_are_those_of_the_report(little: study.Study) -> None:
-    """A name draws one; what isn't there is an error with what is."""
+    """A figure is drawn by its name; an unknown or empty one is an error that lists the names."""
     assert little.figure().axes[0].get_ylabel() == "success rate"
     with pytest.raises(InputError, match=r"must be one of .*survival.* but got 'survive'"):
         little.figure("survive")
@@ -160,7 +160,7 @@ def test_figures_are_those_of_the_report(little: study.Study) -> None:
 
 
 def test_studies_are_compared(little: study.Study, store: Path) -> None:
-    """One row a cell, as comparison.csv has them."""
+    """The comparison has one row per cell, as in comparison.csv."""
     compared = little.compare(study.open("faster", store=store))
     assert len(compared) == 4
     assert {"difference", "p_value", "verdict"} <= set(compared.columns)
@@ -168,7 +168,7 @@ def test_studies_are_compared(little: study.Study, store: Path) -> None:
 
 
 def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path) -> None:
-    """A study is shown by its table; one that hasn't run, by its size; nothing is taken for markup."""
+    """A study is shown by its table, or by its size if it hasn't run; text is escaped."""
     page = little._repr_html_()
     assert page.count("<tr>") == 5
     assert "Does it learn to multiply?" in page
@@ -180,7 +180,7 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"cpu": 2}, "no such option: 'cpu'; did you mean 'cpus'"),
         ({"device": "gpu"}, "device must be one of auto, cpu, cuda, but got 'gpu'"),
@@ -188,43 +188,43 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
         ({"cpus": "two"}, "cpus must be at least 1, but got 'two'"),
     ],
 )
-def test_options_are_checked(tmp_path: Path, options: dict[str, object], said: str) -> None:
-    """A wrong one is told before anything starts."""
-    with pytest.raises(InputError, match=said):
+def test_options_are_checked(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    """An invalid option is an error before anything starts."""
+    with pytest.raises(InputError, match=message):
         study.load(LITTLE, store=tmp_path).run(**options)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         study.load(LITTLE, store=tmp_path).plan(**options)
 
 
-def test_a_plan_says_what_its_seeds_can_tell_apart(tmp_path: Path) -> None:
-    """The full plan has the power of its comparisons, and the seeds of a wanted difference, also as data."""
-    one = study.load(LITTLE, store=tmp_path)
-    planned = one.plan(difference=0.25, engine="torch")
+def test_a_plan_has_the_power_of_its_comparisons(tmp_path: Path) -> None:
+    """The full plan has the power of its comparisons and the seeds for a wanted difference, also as data."""
+    loaded = study.load(LITTLE, store=tmp_path)
+    planned = loaded.plan(difference=0.25, engine="torch")
     assert "a difference of 0.25 takes" in " ".join(str(planned).split())
     design = planned.data["design"]
     assert (design["wanted"], design["seeds"]) == (0.25, 3)
     assert design["wanted_seeds"] > 60
     for wrong in ({"difference": 0.0}, {"difference": 1.5}, {"difference": 0.5, "quick": True}):
         with pytest.raises(InputError, match=r"must be in \(0, 1\], and can't be combined with quick or a search"):
-            one.plan(**wrong)
+            loaded.plan(**wrong)
 
 
-def test_what_was_opened_is_only_read(little: study.Study) -> None:
-    """Without its file, nothing is planned or trained."""
+def test_an_opened_study_is_read_only(little: study.Study) -> None:
+    """A study that was opened without its file can't be run."""
     with pytest.raises(InputError, match="was opened to be read"):
         little.run(local=True)
 
 
-def test_a_thread_and_a_running_loop_train_studies(tmp_path: Path) -> None:
-    """Signals are the main thread's, and nothing needs an event loop of its own."""
-    one = study.load(LITTLE | {"study": "thread", "seeds": 1}, store=tmp_path / "studies", tracking_uri="off")
-    thread = threading.Thread(target=one.run, kwargs={"local": True, "engine": "torch"})
+def test_a_study_runs_in_a_thread_and_in_an_event_loop(tmp_path: Path) -> None:
+    """A study runs outside the main thread, and within a running event loop."""
+    in_thread = study.load(LITTLE | {"study": "thread", "seeds": 1}, store=tmp_path / "studies", tracking_uri="off")
+    thread = threading.Thread(target=in_thread.run, kwargs={"local": True, "engine": "torch"})
     thread.start()
     thread.join()
-    assert len(one.trials()) == 4
+    assert len(in_thread.trials()) == 4
 
     async def train() -> int:
-        two = study.load(LITTLE | {"study": "loop", "seeds": 2}, store=tmp_path / "studies", tracking_uri="off")
-        return len(two.run(local=True, engine="torch").trials())
+        in_loop = study.load(LITTLE | {"study": "loop", "seeds": 2}, store=tmp_path / "studies", tracking_uri="off")
+        return len(in_loop.run(local=True, engine="torch").trials())
 
     assert asyncio.run(train()) == 8

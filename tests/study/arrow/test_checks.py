@@ -1,4 +1,4 @@
-"""Rows are believed only if their ids are those of their content, and their texts what an engine writes."""
+"""Checks of imported rows: ids must match their content, and texts must be ones that an engine writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRIALS = [Trial(cell, seed) for cell in CELLS for seed in (0, 1, 2**62, Sources(
 
 
 def table(**changes: Any) -> pa.Table:
-    """Give results of all trials, of which the last has other content in some columns."""
+    """Return results of all trials, the last with other values in the given columns."""
     results = results_table(
         Result(trial=trial, outcome=Outcome.FINISHED, metrics={"loss": 0.5}, engine="function", device="cpu")
         for trial in TRIALS
@@ -28,8 +28,8 @@ def table(**changes: Any) -> pa.Table:
     return results
 
 
-def test_what_this_package_writes_is_believed() -> None:
-    """Whole numbers among others, lists, seeds of several sources and failures have the ids that are recomputed."""
+def test_rows_of_this_package_are_accepted() -> None:
+    """Integers among other numbers, lists, seeds of several sources and failures have the recomputed ids."""
     assert complaint(table()) is None
     assert complaint(table(outcome="failed", error='any """ text\x1b[2J', engine="", device="")) is None
     assert complaint(table().slice(0, 0)) is None
@@ -37,7 +37,7 @@ def test_what_this_package_writes_is_believed() -> None:
 
 @pytest.mark.parametrize("name", ["torch", "fused", "my_lab.engine-2", "Größe 1"])
 def test_engines_have_any_plain_name(name: str) -> None:
-    """An engine of a plug-in may have the name under which its package offers it."""
+    """A plug-in's engine may have the name that its package registers."""
     assert complaint(table(engine=name)) is None
 
 
@@ -71,16 +71,16 @@ def test_devices_have_the_names_of_their_makers(name: str) -> None:
         ("criterion", "loss < 1\x1b[2J", "criterion must have at most 10,000 characters and no control characters"),
     ],
 )
-def test_what_was_changed_is_named(column: str, value: Any, reason: str) -> None:
-    """A row with another content than its ids say, or with a text that no engine writes, is found with its reason."""
-    found = complaint(table(**{column: value}))
-    assert found is not None
-    assert pa.compute.match_substring_regex(pa.array([found]), reason)[0].as_py(), found
-    assert found.isprintable()
+def test_changed_columns_are_named(column: str, value: Any, reason: str) -> None:
+    """A row whose ids don't match its content, or with an invalid text, is reported with the reason."""
+    error = complaint(table(**{column: value}))
+    assert error is not None
+    assert pa.compute.match_substring_regex(pa.array([error]), reason)[0].as_py(), error
+    assert error.isprintable()
 
 
 def test_a_seed_that_no_sources_make_is_refused() -> None:
-    """A seed below 0 that isn't that of combined sources is refused, even under its own trial id."""
+    """A negative seed that doesn't encode combined sources is refused, even with a matching trial id."""
     trial = Trial(CELLS[0], -1)
     results = results_table([Result(trial=trial, outcome=Outcome.FINISHED)])
     assert "seed -1 is negative, but doesn't encode" in str(complaint(results))
@@ -88,7 +88,7 @@ def test_a_seed_that_no_sources_make_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["loss\x1b]0;title\x07", "loss\r", "l" * 1001])
 def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
-    """A metric whose name could control a terminal is refused, also where a column only stands for it."""
+    """A metric whose name holds control characters or is too long is refused, also as metadata of a column."""
     plain = pa.field("loss", pa.float64(), metadata={"study.role": "metric", "study.kind": "number"})
     assert names_complaint(pa.schema([plain])) is None
     assert names_complaint(pa.schema([plain.with_name(name)])) is not None
@@ -97,7 +97,7 @@ def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
 
 
 def test_long_errors_are_cut_off() -> None:
-    """An error of any length is read up to a limit, and others stay as they are."""
+    """An error longer than the limit is cut off; others stay unchanged."""
     results = with_short_errors(table(outcome="failed", error="é" * MOST_ERROR_CHARACTERS * 2))
     texts = results["error"].to_pylist()
     assert (len(texts[-1]), texts[-1][-5:], texts[0]) == (MOST_ERROR_CHARACTERS, "(cut)", None)

@@ -1,4 +1,4 @@
-"""Tables of learning curves have the metrics that occur, in the precision that these have."""
+"""Tables of learning curves, with each metric in its own precision."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def curves(draw: st.DrawFn) -> Curve:
 
 @given(st.lists(st.lists(curves(), max_size=3), min_size=1, max_size=3))
 def test_tables_joined_are_their_curves(files: list[list[Curve]]) -> None:
-    """Every curve comes back with its own metrics, bit for bit, though others have more, or in more precision."""
-    table = unified([curves_table(of_file) for of_file in files])
-    expected = [curve for of_file in files for curve in of_file]
+    """Every curve comes back with its own metrics, bit for bit, even if others have more metrics or precision."""
+    table = unified([curves_table(file_curves) for file_curves in files])
+    expected = [curve for file_curves in files for curve in file_curves]
     back = table_curves(table)
     assert [curve.trial_id for curve in back] == [curve.trial_id for curve in expected]
     for curve, own in zip(back, expected, strict=True):
@@ -39,7 +39,7 @@ def test_tables_joined_are_their_curves(files: list[list[Curve]]) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_column_has_the_precision_of_its_arrays(kind: type[np.floating]) -> None:
-    """What is stored in 32 bits takes no more."""
+    """A column of 32-bit values is stored in 32 bits."""
     table = curves_table([Curve("a", np.arange(2), {"loss": np.zeros(2, kind)})])
     assert table.schema.field("loss").type == pa.list_(pa.from_numpy_dtype(kind))
     assert table_curves(table)[0].metrics["loss"].dtype == kind

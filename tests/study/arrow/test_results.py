@@ -1,4 +1,4 @@
-"""Tables of results lose nothing: neither a bit, nor the kind of a value, nor an id, in any number of files."""
+"""Lossless tables of results: bits, types and ids survive in any number of files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from study.store import StudyStore, folder_at
 from tests.study.builders import exact_result, published_cell, small_cell
 
 NAMES = ("width", "rate", "x̂", "threshold", "loss", "criterion")
-"""Hyperparameters: also ones that are named as a column of all results, and as a metric."""
+"""Hyperparameters, among them names of a fixed column and of a metric."""
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 intervals = st.tuples(floats, floats)
@@ -66,7 +66,7 @@ files = st.lists(st.lists(results, max_size=4), min_size=1, max_size=4)
 
 @given(st.lists(values, max_size=6))
 def test_a_column_of_any_kind_holds_its_values(column: list[Any]) -> None:
-    """Of values of one kind, or of several, each comes back as it was; whole numbers apart, which a note restores."""
+    """Each value comes back unchanged; integers in a number column come back as floats, which metadata restores."""
     kind = kind_of(column)
     back = decoded(encoded(column, kind), kind)
     assert repr([_as_list(value) for value in back]) == repr(
@@ -80,9 +80,9 @@ def _as_list(value: Any) -> Any:
 
 @given(files)
 def test_tables_joined_are_their_results(given_files: list[list[Result]]) -> None:
-    """Whatever cells the tables are of, the joined table has every result, and each cell the id in its row."""
-    table = unified([results_table(of_file) for of_file in given_files])
-    check_is(table, [result for of_file in given_files for result in of_file])
+    """The joined table has every result, and each cell has the id in its row."""
+    table = unified([results_table(file_results) for file_results in given_files])
+    check_is(table, [result for file_results in given_files for result in file_results])
 
 
 def check_is(table: pa.Table, expected: list[Result]) -> None:
@@ -93,23 +93,23 @@ def check_is(table: pa.Table, expected: list[Result]) -> None:
 
 @given(files, files, st.randoms(use_true_random=False))
 def test_tables_are_joined_in_any_steps(first: list[list[Result]], second: list[list[Result]], order: Any) -> None:
-    """A joined table can be joined again, and its rows chosen and reordered before, and nothing changes."""
-    one, two = (unified([results_table(of_file) for of_file in part]) for part in (first, second))
-    rows = [result for part in (first, second) for of_file in part for result in of_file]
-    check_is(unified([one, two]), rows)
-    chosen = order.sample(range(len(one)), len(one) // 2)
-    check_is(unified([one.take(pa.array(chosen, pa.int64())), two]), [rows[i] for i in chosen] + rows[len(one) :])
+    """A joined table can be joined again, and its rows selected and reordered before, without a change."""
+    left, right = (unified([results_table(of_file) for of_file in part]) for part in (first, second))
+    rows = [result for part in (first, second) for file_results in part for result in file_results]
+    check_is(unified([left, right]), rows)
+    chosen = order.sample(range(len(left)), len(left) // 2)
+    check_is(unified([left.take(pa.array(chosen, pa.int64())), right]), [rows[i] for i in chosen] + rows[len(left) :])
 
 
 @given(files)
 @settings(max_examples=25)
 def test_the_store_returns_cells_with_the_ids_of_their_rows(given_files: list[list[Result]]) -> None:
-    """Results written in any number of files are read with the cells that they were written with."""
-    by_trial = {result.trial.id: result for of_file in given_files for result in of_file}
+    """Results from any number of files are read with the cells that they were written with."""
+    by_trial = {result.trial.id: result for file_results in given_files for result in file_results}
     with tempfile.TemporaryDirectory() as folder:
         study = StudyStore(folder_at(folder))
-        for of_file in given_files:
-            own = [r for r in of_file if by_trial[r.trial.id] is r]
+        for file_results in given_files:
+            own = [r for r in file_results if by_trial[r.trial.id] is r]
             study.write_pack(Pack(tuple(r.trial for r in own)).id, own, [], [], {})
         table = study.read_results()
     assert len(table) == len(by_trial)
@@ -117,8 +117,8 @@ def test_the_store_returns_cells_with_the_ids_of_their_rows(given_files: list[li
     assert [cell.id for cell in table_cells(table)] == table["cell_id"].to_pylist()
 
 
-def test_built_in_results_have_the_columns_that_they_always_had() -> None:
-    """Whatever becomes of the trials of the built-in tasks, and whatever doesn't apply to them."""
+def test_built_in_results_have_fixed_columns() -> None:
+    """Built-in tasks have the same columns for failed trials and for unused hyperparameters."""
     failed = Result(trial=Trial(published_cell("linear"), 0), outcome=Outcome.FAILED)
     table = results_table([failed])
     assert table.schema.equals(results_table([exact_result(Trial(published_cell(momentum=0.9), 0))]).schema)
@@ -127,16 +127,16 @@ def test_built_in_results_have_the_columns_that_they_always_had() -> None:
     assert table.schema.field("momentum").type == pa.float64()
 
 
-def test_columns_are_in_the_order_in_which_cells_declare_them() -> None:
-    """Hyperparameters follow the model, each before those that its cell declares later; metrics the best step."""
+def test_columns_keep_the_order_of_declaration() -> None:
+    """Hyperparameters follow the model in the order in which cells declare them; metrics follow the best step."""
     cells = [Cell("function", "mine:train", {"b": 1, "a": 2}), Cell("function", "mine:train", {"a": 2, "c": None})]
-    of_cells = [Result(trial=Trial(cell, 0), outcome=Outcome.FINISHED, metrics={"z": 0, "y": 0}) for cell in cells]
-    table = results_table(of_cells)
+    cell_results = [Result(trial=Trial(cell, 0), outcome=Outcome.FINISHED, metrics={"z": 0, "y": 0}) for cell in cells]
+    table = results_table(cell_results)
     assert column_names(cells) == ["task", "model", "b", "a", "c"]
     assert hyperparameters_of(table) == ["b", "a", "c"]
     assert metrics_of(table) == ["z", "y"]
-    rest = [name for name in table.column_names if name not in ("a", "b", "c", "y", "z")]
-    assert rest == EMPTY_RESULTS.column_names
+    fixed_columns = [name for name in table.column_names if name not in ("a", "b", "c", "y", "z")]
+    assert fixed_columns == EMPTY_RESULTS.column_names
     assert table.column_names.index("a") < table.column_names.index("outcome") < table.column_names.index("z")
 
 
@@ -145,18 +145,18 @@ def test_columns_are_in_the_order_in_which_cells_declare_them() -> None:
     [(1, 2.5, "double"), (1, 2**60, "int64"), (2**60, 2.5, "string"), (1, "a", "string"), (True, 1, "string")],
 )
 def test_values_of_two_kinds_share_a_column(first: Any, second: Any, kind: str) -> None:
-    """Whole numbers and numbers are numbers, if these are exact; all else is JSON; in one file and in two."""
+    """Integers and floats share a number column if that is exact; other mixtures become JSON, in one file or two."""
     both = [
         Result(trial=Trial(Cell("function", "mine:train", {"x": value}), 0), outcome=Outcome.FINISHED)
         for value in (first, second)
     ]
-    for table in (results_table(both), unified([results_table([one]) for one in both])):
+    for table in (results_table(both), unified([results_table([result]) for result in both])):
         assert str(table.schema.field("x").type) == kind
         assert [repr(cell.value("x")) for cell in table_cells(table)] == [repr(first), repr(second)]
 
 
 def test_trials_without_results_are_rows() -> None:
-    """A pending trial has its cell and seed, and null in every other column; it can be joined to results."""
+    """A pending trial has its cell and seed and null in every other column; it joins with results."""
     done, pending = (Trial(published_cell(), seed) for seed in (0, 1))
     table = unified([results_table([exact_result(done)]), trials_table([pending])])
     assert [cell.id for cell in table_cells(table)] == [done.cell.id] * 2
@@ -165,7 +165,7 @@ def test_trials_without_results_are_rows() -> None:
 
 
 def test_a_metric_that_no_trial_has_is_null() -> None:
-    """Who needs a metric's column can have it."""
+    """A missing metric is added as a column of nulls."""
     table = with_metrics(EMPTY_RESULTS, ["loss"])
     assert metrics_of(table) == ["loss"]
     assert with_metrics(table, ["loss"]) is table

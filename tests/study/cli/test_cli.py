@@ -1,4 +1,4 @@
-"""The command line: words to calls, errors to exit codes, nothing written by what only looks."""
+"""Commands, their exit codes, and what they leave on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -33,7 +33,7 @@ seeds: 0
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder with two study files beside it."""
+    """Change to a folder with two study files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -48,7 +48,7 @@ def names(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_five_mistakes_one_message(here, command):
-    """Every mistake of a file is in one message, with exit code 2, and nothing has started."""
+    """One message lists every mistake of a file; the exit code is 2 and nothing is written."""
     result = invoke(command, "mistaken.yaml")
     assert result.exit_code == 2
     for word in ("5 mistakes", "../away", "simple", "NMU", "hidden_size", "seeds"):
@@ -84,23 +84,23 @@ def test_bad_input_is_reported_in_words(here, words, message):
 @pytest.mark.parametrize(
     "words", [("--device", "cuda"), ("--engine", "fast"), ("--engine", "fused", "--device", "cuda")]
 )
-def test_what_cannot_run_writes_nothing(here, words):
-    """An engine or a device that isn't there ends with exit code 2 before anything is written."""
+def test_an_unavailable_engine_or_device_writes_nothing(here, words):
+    """An unavailable engine or device ends with exit code 2 before anything is written."""
     result = invoke("run", "little.yaml", "--local", *words)
     assert result.exit_code == 2
     assert names(here) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_no_cluster_at_the_address(here):
-    """An address where no cluster answers is told at once."""
+def test_an_address_without_a_cluster_is_an_error(here):
+    """An address without a cluster is reported at once."""
     result = invoke("run", "little.yaml", "--tracking-uri", "off", "--address", "127.0.0.1:9")
     assert result.exit_code == 1
     assert "no Ray cluster answers at 127.0.0.1:9" in result.output
 
 
 @pytest.mark.parametrize("content", [b"study: [", b"\xff\xfe"])
-def test_one_bad_study_spoils_no_list(here, content):
-    """A study whose file can't be read is listed with the reason, beside the others."""
+def test_an_unreadable_study_is_listed_with_the_others(here, content):
+    """A study with an unreadable file is listed with the reason, beside the others."""
     for name, text in (("broken", content), ("fine", SPEC.replace("little", "fine").encode())):
         (here / "studies" / name).mkdir(parents=True)
         (here / "studies" / name / "spec.yaml").write_bytes(text)
@@ -122,7 +122,7 @@ def test_plan_writes_nothing(here):
 
 
 def test_plan_says_why_an_engine_is_passed_over(here):
-    """What the preferred engine can't train is named, with the reason and who trains it instead."""
+    """`study plan` names each model that the preferred engine can't train, the reason and the engine that trains it."""
     text = (here / "little.yaml").read_text(encoding="utf-8")
     (here / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")
     output = invoke("plan", "little.yaml").output.replace("\n", " ")
@@ -131,7 +131,7 @@ def test_plan_says_why_an_engine_is_passed_over(here):
 
 
 def test_from_file_to_report(here):
-    """run, list, show, report and plan again: each says what it should of the same study."""
+    """run, list, show, report, plan and sync give the right output for the same study."""
     result = invoke("run", "little.yaml", "--local")
     assert result.exit_code == 0, result.output
     assert "report:" in result.output
@@ -141,7 +141,7 @@ def test_from_file_to_report(here):
     assert "little" in invoke("list").output
     assert "NMU" in invoke("show", "little").output
     assert invoke("report", "little").exit_code == 0
-    alone = invoke("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # nobody is there
+    alone = invoke("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # no server listens there
     assert alone.exit_code == 0
     assert "dashboard" not in alone.output
     assert "nothing is left to do" in invoke("plan", "little.yaml").output
@@ -149,7 +149,7 @@ def test_from_file_to_report(here):
 
 
 def test_list_of_an_empty_store(here):
-    """An empty store is listed as that; without any store that is a mistake; presets are listed either way."""
+    """An empty store is listed as empty; a missing store is an error; presets are listed in both cases."""
     result = invoke("list")
     assert result.exit_code == 2
     assert "there is no store at studies" in result.output
@@ -165,16 +165,16 @@ def test_list_of_an_empty_store(here):
     [("list",), ("show", "x"), ("report", "x"), ("report", "x", "--by", "model"), ("report", "x", "y", "--out", "o"),
      ("sync", "x"), ("ui",), ("report", "x", "--compare", "y")],
 )  # fmt: skip
-def test_a_mistyped_store_is_told_and_not_made(here, words):
-    """What reads a store that isn't there says so, and leaves nothing behind."""
+def test_a_mistyped_store_is_an_error_and_is_not_created(here, words):
+    """A command that reads a missing store ends with an error and writes nothing."""
     result = invoke(*words, "--store", "typo")
     assert result.exit_code == 2, result.output
     assert "no store at typo" in result.output or "no folder" in result.output
     assert names(here) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_a_busy_port_is_told(here):
-    """Where another server listens, `study ui` gives no address and exit code 2."""
+def test_a_busy_port_is_an_error(here):
+    """On a busy port `study ui` ends with exit code 2 and prints no address."""
     (here / "studies").mkdir()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

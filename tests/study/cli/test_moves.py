@@ -1,4 +1,4 @@
-"""The commands that delete, export and import: what they say, what they ask, and their exit codes."""
+"""Commands that delete, export and import: output, confirmation and exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from study.store import Store
 from tests.commands import STUDY, invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 RUNS = "lr,seed,val_acc\n0.1,0,0.90\n0.1,1,0.92\n0.2,0,0.97\n0.2,1,0.95\n"
@@ -21,7 +21,7 @@ RUNS = "lr,seed,val_acc\n0.1,0,0.90\n0.1,1,0.92\n0.2,0,0.97\n0.2,1,0.95\n"
 
 @pytest.fixture
 def here(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder with a copy of a store with one study, `little`."""
+    """Change to a folder with a copy of a store that holds one study, `little`."""
     shutil.copytree(finished_study / "studies", tmp_path / "studies")
     monkeypatch.chdir(tmp_path)
     for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
@@ -29,8 +29,8 @@ def here(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def test_where_nobody_can_be_asked_nothing_goes(here: Path) -> None:
-    """Without a terminal and without --yes, delete says what would go, and ends with 2; with --yes it goes."""
+def test_without_a_terminal_delete_needs_yes(here: Path) -> None:
+    """Without a terminal, delete lists what it would delete and ends with 2; with --yes it deletes."""
     result = invoke("delete", "little")
     assert result.exit_code == 2
     for words in ("12 trials and a report", "experiment 'little' with ", "nothing was deleted", "--yes"):
@@ -44,27 +44,27 @@ def test_where_nobody_can_be_asked_nothing_goes(here: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n\n", 1, ["little"]), ("\n", 1, ["little"]), ("y\n", 0, [])])
-def test_on_a_terminal_it_asks(here: Path, answer: str, code: int, left: list[str]) -> None:
-    """Only a yes deletes; anything else leaves all as it was, with exit code 1."""
-    ours, theirs = pty.openpty()
+def test_delete_asks_on_a_terminal(here: Path, answer: str, code: int, left: list[str]) -> None:
+    """Only a yes deletes; any other answer leaves everything unchanged, with exit code 1."""
+    terminal, child_terminal = pty.openpty()
     words = [*STUDY, "delete", "little", "--tracking-uri", "off"]
-    os.write(ours, answer.encode())
-    done = subprocess.run(words, stdin=theirs, capture_output=True, text=True, check=False)
-    os.close(ours)
-    os.close(theirs)
+    os.write(terminal, answer.encode())
+    done = subprocess.run(words, stdin=child_terminal, capture_output=True, text=True, check=False)
+    os.close(terminal)
+    os.close(child_terminal)
     assert "Delete all of this? [y/N]" in done.stdout
     assert (done.returncode, "nothing was deleted" in done.stdout) == (code, bool(left))
     assert Store(here / "studies").studies() == left
 
 
-def test_one_wrong_name_deletes_nothing(here: Path) -> None:
-    """All names are looked up before anything goes."""
+def test_a_wrong_name_deletes_nothing(here: Path) -> None:
+    """All names are looked up before anything is deleted."""
     assert invoke("delete", "little", "litle", "--yes").exit_code == 2
     assert Store(here / "studies").studies() == ["little"]
 
 
-def test_a_study_goes_from_store_to_store(here: Path) -> None:
-    """Export writes one file, import reads it with or without the word zip, and both say how much there is."""
+def test_a_study_is_exported_and_imported(here: Path) -> None:
+    """Export writes one file; import reads it with or without the word zip; both print the number of trials."""
     result = invoke("export", "little", "little.zip")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("little.zip: 12 trials in ")
@@ -78,16 +78,16 @@ def test_a_study_goes_from_store_to_store(here: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_imported_is_reported_and_published(here: Path) -> None:
-    """A report is written of a study that came from elsewhere, and MLflow gets all of its trials."""
+def test_an_imported_study_is_reported_and_published(here: Path) -> None:
+    """An imported study gets a report, and MLflow gets all of its trials."""
     assert invoke("export", "little", "little.zip").exit_code == 0
     assert invoke("import", "little.zip", "--store", "other").exit_code == 0
     assert invoke("report", "little", "--store", "other", "--tracking-uri", "off").exit_code == 0
     assert invoke("sync", "little", "--store", "other").output == "12 trials published\n"
 
 
-def test_the_settings_name_the_store_of_imports_too(here: Path) -> None:
-    """A store that study.toml names is the one that is imported into."""
+def test_imports_go_to_the_store_of_the_settings(here: Path) -> None:
+    """Imports go to the store that study.toml names."""
     assert invoke("export", "little", "little.zip").exit_code == 0
     (here / "study.toml").write_text('store = "elsewhere"\n')
     assert invoke("import", "little.zip").exit_code == 0
@@ -107,7 +107,7 @@ def test_the_settings_name_the_store_of_imports_too(here: Path) -> None:
         (("export", "nothing", "nothing.zip"), "no study 'nothing'"),
     ],
 )
-def test_bad_input_is_told_in_words(here: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_input_is_reported_in_words(here: Path, words: tuple[str, ...], message: str) -> None:
     """A wrong file, column or name ends with exit code 2 and a sentence; nothing is written."""
     (here / "runs.csv").write_text(RUNS)
     before = sorted(here.rglob("*"))
@@ -116,8 +116,8 @@ def test_bad_input_is_told_in_words(here: Path, words: tuple[str, ...], message:
     assert sorted(here.rglob("*")) == before
 
 
-def test_runs_are_tabulated_and_the_command_reports_them(here: Path) -> None:
-    """The table is printed, the trials are written once, and the command that is printed reports the same groups."""
+def test_imported_runs_are_tabulated_and_reported(here: Path) -> None:
+    """Import prints the table, writes the trials once, and prints a command that reports the same groups."""
     (here / "runs.csv").write_text(RUNS)
     result = invoke("import", "csv", "runs.csv")
     assert result.exit_code == 0, result.output
@@ -134,7 +134,7 @@ def test_runs_are_tabulated_and_the_command_reports_them(here: Path) -> None:
 
 
 def test_an_experiment_is_imported(here: Path) -> None:
-    """Runs of an experiment in MLflow become trials, those that this service has published as well."""
+    """Runs of an experiment in MLflow become trials, including those that this service published."""
     result = invoke("import", "mlflow", "sqlite:///studies/mlflow.db", "little", "--metric", "validation_mse")
     assert result.exit_code == 0, result.output
     assert "with nested runs that have seeds" in result.output

@@ -1,4 +1,4 @@
-"""An engine that crashes where told to."""
+"""An engine that crashes on NMU packs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tasks.arithmetic.engine.cpu.engine import FusedEngine
 
 
 class Crashing(FusedEngine):
-    """Crashes where told to."""
+    """A fused engine that crashes on NMU packs."""
 
     name = "crashing"
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
-        """Return the shape: what crashes is apart from what doesn't."""
+        """Return the shape key, so that crashing cells get packs of their own."""
         return shape_key(cell)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin, unless the pack has a NMU."""
+        """Begin, unless the pack has an NMU."""
         if any(trial.cell.model == "NMU" for trial in pack.trials):
             raise RuntimeError("no NMU today")
         return super().start(pack, device=device, checkpoint=checkpoint)
 
     def prepare(self, cell: Cell) -> None:
-        """Need nothing."""
+        """Prepare nothing."""

@@ -1,4 +1,4 @@
-"""Packs in a process beside the driver: short studies need no Ray, and what takes longer is left to Ray."""
+"""Packs in a process beside the driver: short studies don't start Ray, and long ones move on to it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def plan_of(folder: Path, function: str, seeds: int = 3) -> Plan:
 def beside_here(
     plan: Plan, root: Path, stop: threading.Event, on_event: Any, attempt: str | None = None
 ) -> tuple[StudyStore, PackWork, list[Pack]]:
-    """Train a plan as one pack in a process beside this one, and return its folder and what is left."""
+    """Train a plan as one pack in a process beside this one; return its folder, its work and the remaining packs."""
     folder = Store(root).study("brief")
     work = PackWork(str(root), "brief", attempt or folder.begin_attempt(), "auto", "cpu", own=own_engine(plan.spec))
     pack = Pack(tuple(plan.trials))
@@ -117,7 +117,7 @@ def undisturbed(plan: Plan, root: Path) -> StudyStore:
 
 
 def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the bits of a run in this process."""
+    """A short study trains without Ray and has the bits of a run in this process."""
     monkeypatch.setitem(sys.modules, "ray", None)  # an import of it would fail
     monkeypatch.setattr("study.driver.engines.ray_problem", lambda: None)
     plan = plan_of(lab, "once", seeds=40)
@@ -125,8 +125,8 @@ def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytes
     assert bits(Store(lab / "studies").study("brief")) == bits(undisturbed(plan, lab / "whole"))
 
 
-def test_trials_that_take_long_are_left(lab: Path, tmp_path: Path) -> None:
-    """A function that doesn't return is ended with its process; another worker trains all that isn't stored."""
+def test_long_trials_are_left_to_another_worker(lab: Path, tmp_path: Path) -> None:
+    """The process of a function that doesn't return is killed; another worker trains all trials that aren't stored."""
     plan, events = plan_of(lab, "stuck"), list[Event]()
     folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
     assert not [event for event in events if isinstance(event, PackCrashed | PackDone)]
@@ -136,8 +136,8 @@ def test_trials_that_take_long_are_left(lab: Path, tmp_path: Path) -> None:
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
-def test_a_process_that_ends_is_told_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
-    """On Ray they are tried again."""
+def test_an_ended_process_is_reported_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
+    """An ended process is a crash, and its packs are trained by another worker."""
     plan, events = plan_of(lab, "exits"), list[Event]()
     folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
     (crash,) = [event for event in events if isinstance(event, PackCrashed)]
@@ -148,7 +148,7 @@ def test_a_process_that_ends_is_told_and_its_packs_are_left(lab: Path, tmp_path:
 
 
 def test_a_stop_keeps_a_checkpoint(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trials go on from it to the bits of an undisturbed run."""
+    """After a stop, trials continue from the checkpoint to the bits of an undisturbed run."""
     monkeypatch.setattr(beside, "_FIRST_TRIAL_S", float("inf"))
     plan, stop = plan_of(lab, "waits", seeds=2), threading.Event()
 
@@ -166,8 +166,8 @@ def test_a_stop_keeps_a_checkpoint(lab: Path, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray
-def test_a_study_goes_on_with_ray(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study that was begun beside the driver ends on Ray, with the bits of a run in this process."""
+def test_a_study_continues_on_ray(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study begun beside the driver ends on Ray, with the bits of a run in this process."""
     on_ray: list[bool] = []
 
     def workers(engines: Engines, plan: Plan, console: Console) -> AbstractContextManager[Resources]:
@@ -185,7 +185,7 @@ def test_a_study_goes_on_with_ray(lab: Path, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("data", [b"", b"junk", b"1", b'{"event": "PackSplit"}', b'{"event": "PackDone", "x": 1}'])
-def test_what_is_no_event_is_refused(data: bytes) -> None:
-    """Code of the user's can write to the connection's file descriptor."""
+def test_invalid_events_are_refused(data: bytes) -> None:
+    """Invalid events are refused: user code can write to the connection's file descriptor."""
     with pytest.raises(ValueError, match="data must be an event"):
         event_of(data)

@@ -1,4 +1,4 @@
-"""Packs on real Ray workers: all slots busy, crashes retried, the same bits as in this process."""
+"""Packs on real Ray workers: all slots are busy, crashes are retried, and results have the bits of this process."""
 
 from __future__ import annotations
 
@@ -57,34 +57,34 @@ def on_tune(
 
 
 def actors(name: str) -> set[int]:
-    """Find the processes of this test's Ray that an actor of a class lives in."""
+    """Find the processes of this test's Ray in which an actor of a class lives."""
     return {process_id for process_id in below(os.getpid()) if name.encode() in command_line(process_id)}
 
 
 def test_capacity_is_counted():
-    """There are as many cores as were asked for, and no GPU."""
+    """The capacity is the requested number of cores, and no GPU."""
     assert cluster.capacity() == cluster.Capacity(cpus=SLOTS, gpus=0, cpus_without_gpu=SLOTS)
 
 
-def test_credentials_of_the_driver_stay_there(tmp_path, monkeypatch):
-    """Credentials in the driver's environment come into no log of Ray's, as what Tune hands to its workers does."""
+def test_credentials_of_the_driver_are_not_logged(tmp_path, monkeypatch):
+    """Credentials in the driver's environment reach no log of Ray, unlike variables that Tune hands to its workers."""
     import ray
 
     secret = "a-secret-that-nobody-may-log"
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
-    shown = "0000000001"
-    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", shown)  # Tune does hand this on: logs are where to look
+    handed_on = "0000000001"
+    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", handed_on)  # Tune does hand this on: logs are where to look
     _, work = work_in(tmp_path)
     on_tune([small_pack(0)], work, lambda event: None, workers=1)
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     logs = [path.read_text(errors="replace") for path in (session / "logs").iterdir() if path.is_file()]
-    assert any(shown in log for log in logs)
+    assert any(handed_on in log for log in logs)
     assert not any(secret in log for log in logs)
 
 
 @pytest.mark.slow
-def test_packs_of_a_load_share_a_worker(tmp_path):
-    """Each pack of a bundle is told done once, and comes out as in this process."""
+def test_packs_of_a_bundle_share_a_worker(tmp_path):
+    """Each pack of a bundle is reported done once, and has the bits of this process."""
     packs = [small_pack(seed, seed + 100) for seed in range(6)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
@@ -98,7 +98,7 @@ def test_packs_of_a_load_share_a_worker(tmp_path):
 
 
 class InBatches:
-    """Gives packs in batches, each when the one before is done; notes what was done by then."""
+    """A source of batches that gives each when the one before is done, and notes how many trials were done by then."""
 
     def __init__(self, batches: list[list[Pack]], folder: StudyStore) -> None:
         self._batches, self._folder = list(batches), folder
@@ -112,22 +112,22 @@ class InBatches:
 def grown_on_tune(
     batches: list[list[Pack]], folder: StudyStore, work: Work, on_event: Callable[[Event], None]
 ) -> tuple[set[str], InBatches]:
-    """Run the first batch, and the others as they are asked for."""
+    """Run the first batch, and the others on request."""
     first, *others = batches
-    more = InBatches(others, folder)
+    later_batches = InBatches(others, folder)
     groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
-    scheduler = TuneScheduler(groups, threading.Event(), more=more)
+    scheduler = TuneScheduler(groups, threading.Event(), more=later_batches)
     used = scheduler.run([(pack,) for pack in first], None, on_event)
-    return used, more
+    return used, later_batches
 
 
 def test_workers_wait_for_more(tmp_path):
-    """What is asked for when all is done goes to the workers that are there, in any number of batches."""
-    batches = [[small_pack(seed) for seed in some] for some in ([0, 1], [2], [3, 4, 5], [6])]
+    """Later batches go to the running workers, in any number of batches."""
+    batches = [[small_pack(seed) for seed in seeds] for seeds in ([0, 1], [2], [3, 4, 5], [6])]
     folder, work = work_in(tmp_path)
     events: list[Event] = []
-    used, more = grown_on_tune(batches, folder, work, events.append)
-    assert more.done == [2, 3, 6, 7]
+    used, later_batches = grown_on_tune(batches, folder, work, events.append)
+    assert later_batches.done == [2, 3, 6, 7]
     assert 1 <= len(used) <= SLOTS
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(
         pack.id for batch in batches for pack in batch
@@ -135,28 +135,28 @@ def test_workers_wait_for_more(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_queue_that_dies_while_a_study_grows_forgets_nothing(tmp_path):
-    """After kill -9 of the queue, what was added since it opened is handed out again, and the run ends."""
+def test_a_killed_queue_forgets_no_added_pack(tmp_path):
+    """After kill -9 of the queue, packs added since it opened are handed out again, and the run ends."""
     batches = [[small_pack(0)], [small_pack(seed, iterations=4000) for seed in (1, 2, 3)], [small_pack(4)]]
     folder, work = work_in(tmp_path)
     killed: list[int] = []
-    told: list[Event] = []
+    events: list[Event] = []
 
     def on_event(event: Event) -> None:
-        told.append(event)
+        events.append(event)
         if isinstance(event, Progress) and event.pack_id in {p.id for p in batches[1]} and not killed:
             killed.extend(actors("QueueActor"))
             os.kill(killed[0], signal.SIGKILL)
 
-    _, more = grown_on_tune(batches, folder, work, on_event)
+    _, later_batches = grown_on_tune(batches, folder, work, on_event)
     assert killed
-    assert more.done == [1, 4, 5]
-    assert any("died and was started again" in e.text for e in told if isinstance(e, Notice))
+    assert later_batches.done == [1, 4, 5]
+    assert any("died and was started again" in e.text for e in events if isinstance(e, Notice))
 
 
 @pytest.mark.slow
-def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path):
-    """An error of whoever is asked for more ends the run, and comes out as it was raised."""
+def test_an_error_in_more_is_raised_unchanged(tmp_path):
+    """An error in `more` ends the run and is raised unchanged."""
     _, work = work_in(tmp_path)
 
     def more() -> tuple[list[tuple[Pack, ...]], None]:
@@ -168,7 +168,7 @@ def test_what_is_raised_when_asked_for_more_stays_what_it_is(tmp_path):
 
 
 class BreaksOne:
-    """Does the work of all packs but one, which crashes each time."""
+    """Work on all packs but one, which crashes each time."""
 
     def __init__(self, work: PackWork, bad: str) -> None:
         self._work, self._bad = work, bad
@@ -179,8 +179,8 @@ class BreaksOne:
         yield from self._work(pack)
 
 
-def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path):
-    """The others of its bundle are done, told once though the bundle was tried again, and not failed."""
+def test_only_the_crashing_pack_of_a_bundle_fails(tmp_path):
+    """The other packs of its bundle are done and reported once, though the bundle is retried."""
     packs = [small_pack(seed) for seed in range(3)]
     folder, work = work_in(tmp_path)
     events: list[Event] = []
@@ -194,7 +194,7 @@ def test_a_bundle_fails_for_the_pack_that_crashes_alone(tmp_path):
 
 @pytest.mark.slow
 def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path):
-    """A worker with a GPU begins anew after a crash; what trained beside it goes on as if nothing had been."""
+    """A worker with a GPU restarts after a crash; packs that trained beside the crashed one continue normally."""
     packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
     _, work = work_in(tmp_path)
     events: list[Event] = []
@@ -208,14 +208,14 @@ def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path):
 
 
 class StruckOnce:
-    """Does the work of all packs, but for a blow to its own process at one of them.
+    """Work on all packs that sends a signal to its own process at one of them.
 
     Args:
-        work: what else is done.
-        pack: that it is struck at.
-        marker: a file made at the blow, with the process in it; none strikes once it is there.
-        number: of the signal.
-        after: how many events of the pack have come by then; 0 before its work begins.
+        work: the actual work.
+        pack: id of the pack at which the signal is sent.
+        marker: file with the process id, written before the signal is sent; while it exists, no signal is sent.
+        number: the signal.
+        after: number of the pack's events before the signal; 0 sends it before the work begins.
     """
 
     def __init__(
@@ -236,8 +236,8 @@ class StruckOnce:
 
 
 @pytest.mark.slow
-def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path):
-    """A worker that dies between telling the queue and telling the driver leaves nothing undone, and nobody waiting."""
+def test_a_worker_that_dies_before_telling_the_driver_loses_no_pack(tmp_path):
+    """If a worker dies between telling the queue and the driver, all packs are done and nobody waits."""
     packs = [small_pack(0), small_pack(1)]
     folder, work = work_in(tmp_path / "store")
     events: list[Event] = []
@@ -248,27 +248,27 @@ def test_a_pack_whose_end_was_told_to_the_queue_only_is_not_lost(tmp_path):
 
 
 def test_workers_are_not_blamed_for_a_busy_driver(monkeypatch):
-    """A driver that hears nothing since it waits itself ends none of its workers for it; one that listens does."""
-    told: list[Event] = []
+    """A driver that was busy itself ends no worker as silent; a listening one does."""
+    events: list[Event] = []
     now = 0.0
     monkeypatch.setattr("study.cluster.callback.time.monotonic", lambda: now)
-    callback = SchedulerCallback([(small_pack(0),)], None, told.append, threading.Event(), 2.0, None)
+    callback = SchedulerCallback([(small_pack(0),)], None, events.append, threading.Event(), 2.0, None)
     worker = SimpleNamespace(config={"worker": 0}, temporary_state=SimpleNamespace(ray_actor=None))
     callback.on_trial_start(1, [], worker)
     callback.on_trial_result(1, [], worker, {"worker": "w", "node": "n", "events": [], "idle": False})
     now = 1000.0  # the driver was in a long wait
     callback.on_step_end(1, [])
-    assert not [event for event in told if isinstance(event, Notice)]
+    assert not [event for event in events if isinstance(event, Notice)]
     for _ in range(4):
         now += 0.9  # it listens, and hears nothing
         callback.on_step_end(1, [])
-    (notice,) = [event.text for event in told if isinstance(event, Notice)]
+    (notice,) = [event.text for event in events if isinstance(event, Notice)]
     assert "worker w hasn't been heard of for 3 s, and is ended" in notice
 
 
 @pytest.mark.slow
-def test_what_the_driver_raises_stays_what_it_is(tmp_path):
-    """An error of the driver's own comes through Tune as it was raised, after the workers have kept checkpoints."""
+def test_an_error_of_the_driver_is_raised_unchanged(tmp_path):
+    """An error in the driver is raised unchanged through Tune, after the workers have saved checkpoints."""
     folder, work = work_in(tmp_path)
 
     def on_event(event: Event) -> None:
@@ -280,23 +280,23 @@ def test_what_the_driver_raises_stays_what_it_is(tmp_path):
     assert folder.checkpoints()
 
 
-def test_a_split_is_told_once():
-    """A worker that comes to a pack after another has split it tells the driver nothing new."""
+def test_a_split_is_reported_once():
+    """A worker that gets a pack after another split it reports no event twice to the driver."""
     pack = small_pack(0, 1)
     parts = (small_pack(0), small_pack(1))
-    told: list[Event] = []
-    callback = SchedulerCallback([(pack,)], None, told.append, threading.Event(), 300.0, None)
-    twice = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
-    events = [*twice, *twice, PackDone(parts[1].id), PackDone(pack.id)]
+    reported: list[Event] = []
+    callback = SchedulerCallback([(pack,)], None, reported.append, threading.Event(), 300.0, None)
+    repeated = [PackSplit(pack.id, parts), PackDone(parts[0].id)]
+    events = [*repeated, *repeated, PackDone(parts[1].id), PackDone(pack.id)]
     trial = SimpleNamespace(config={"worker": 0})
     result = {"worker": "w", "node": "n", "events": events, "idle": False}
     callback.on_trial_result(1, [], trial, result)
-    assert told == [*twice, PackDone(parts[1].id), PackDone(pack.id)]
+    assert reported == [*repeated, PackDone(parts[1].id), PackDone(pack.id)]
     assert not callback.left
 
 
-def test_a_worker_answers():
-    """A question is answered by a worker, in a process of its own; what it raises there comes back as it was."""
+def test_a_worker_answers_questions():
+    """A worker answers a question in its own process; its exceptions are raised unchanged."""
     assert cluster.ask(os.getpid, 0) != os.getpid()
 
     def refuse() -> None:
@@ -306,8 +306,8 @@ def test_a_worker_answers():
         cluster.ask(refuse, 0)
 
 
-def test_every_lane_is_used_and_every_pack_done_once(tmp_path):
-    """Packs that can't be done by fewer use all workers, and give the bits of a run in this process."""
+def test_every_slot_is_used_and_every_pack_done_once(tmp_path):
+    """Packs that need all workers at once use every slot, and have the bits of a run in this process."""
     packs = [small_pack(seed, seed + 100, iterations=500) for seed in range(2 * SLOTS)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
@@ -322,12 +322,12 @@ def test_every_lane_is_used_and_every_pack_done_once(tmp_path):
 
 
 class Together:
-    """Does the work of a pack once enough processes are at work.
+    """Work on a pack that starts once enough processes are running.
 
     Args:
-        work: what is done.
-        folder: where each process that has begun has a file.
-        count: of the processes.
+        work: the actual work.
+        folder: holds a file for each process that has begun.
+        count: number of processes.
     """
 
     def __init__(self, work: PackWork, folder: Path, count: int) -> None:
@@ -341,23 +341,23 @@ class Together:
 
 
 @pytest.mark.slow
-def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path):
-    """A worker that is paused for good is given up, in words, and its pack goes on to the undisturbed bits."""
+def test_a_silent_worker_is_killed_and_its_pack_continues(tmp_path):
+    """A worker that stays paused is killed with a notice, and its pack continues to the undisturbed bits."""
     packs = [small_pack(seed, iterations=6000, evaluate_every=500) for seed in range(2)]
     folder, work = work_in(tmp_path / "paused")
     paused: set[int] = set()
-    told: list[Event] = []
+    events: list[Event] = []
 
     def on_event(event: Event) -> None:
-        told.append(event)
-        if isinstance(event, Progress) and not paused:  # the worker waits for what it is asked next
+        events.append(event)
+        if isinstance(event, Progress) and not paused:  # the worker waits for its next call
             paused.update(actors("PackTrainable"))
             for process_id in paused:
                 os.kill(process_id, signal.SIGSTOP)
 
     on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, workers=1, silent_after_s=6)
     assert paused
-    assert any("hasn't been heard of" in event.text for event in told if isinstance(event, Notice))
+    assert any("hasn't been heard of" in event.text for event in events if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
     assert bits(folder) == bits(here)
@@ -366,7 +366,7 @@ def test_a_silent_worker_is_ended_and_its_pack_goes_on(tmp_path):
 
 @pytest.mark.slow
 def test_a_worker_of_another_version_is_not_used(monkeypatch):
-    """Where workers run something else nothing is trained, and the error names both versions."""
+    """If workers run another version nothing is trained, and the error names both versions."""
     theirs = environment.versions()
     monkeypatch.setattr(environment, "versions", lambda: theirs | {"study": "9.9.9"})
     both = rf"9\.9\.9.*{theirs['study']}"
@@ -380,14 +380,14 @@ def test_a_worker_of_another_version_is_not_used(monkeypatch):
 
 
 def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
-    """After kill -9 of a worker in mid-pack, the pack goes on from its checkpoint to the same bits."""
+    """After kill -9 of a worker in mid-pack, the pack continues from its checkpoint to the same bits."""
     pack = small_pack(*range(4), iterations=2000, evaluate_every=500)
     folder, work = work_in(tmp_path / "killed")
     work, marker = replace(work, checkpoint_every_s=0.0), tmp_path / "struck"
-    seen: list[Event] = []
-    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), seen.append, workers=1)
+    events: list[Event] = []
+    on_tune([pack], StruckOnce(work, pack.id, marker, after=1), events.append, workers=1)
     assert marker.exists()
-    assert any("died" in event.text for event in seen if isinstance(event, Notice))
+    assert any("died" in event.text for event in events if isinstance(event, Notice))
     here, work = work_in(tmp_path / "undisturbed")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,)], None, lambda event: None)
     assert bits(folder) == bits(here)
@@ -395,7 +395,7 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
 
 
 def test_a_pack_that_always_crashes_fails_alone(tmp_path):
-    """A pack that crashes on every try is told as failed, with the reason; the others are done."""
+    """A pack that crashes on every try is reported as failed, with the reason; the other pack is done."""
     good, bad = small_pack(0), small_pack(1, task="no such task")
     folder, work = work_in(tmp_path)
     events: list[Event] = []
@@ -407,8 +407,8 @@ def test_a_pack_that_always_crashes_fails_alone(tmp_path):
 
 
 @pytest.mark.slow
-def test_code_that_ends_its_worker_fails_its_pack_with_a_reason():
-    """Ray knows only that a connection has ended."""
+def test_a_pack_that_exits_its_worker_fails_with_a_reason():
+    """A pack whose code exits the worker fails with a reason, although Ray sees only a closed connection."""
     events: list[Event] = []
     with suppress(ClusterError):  # a worker that always ends early is given up
         on_tune([small_pack(0)], lambda pack: os._exit(3), events.append, workers=1)
@@ -418,14 +418,14 @@ def test_code_that_ends_its_worker_fails_its_pack_with_a_reason():
 
 @pytest.mark.slow
 def test_stopping_keeps_checkpoints(tmp_path):
-    """Told to stop, running packs keep a checkpoint and end; run again, they end with the undisturbed bits."""
+    """Stopped packs save a checkpoint and end; a second run ends with the undisturbed bits."""
     packs = [small_pack(seed, iterations=10_000, evaluate_every=5_000) for seed in range(SLOTS)]
     folder, work = work_in(tmp_path / "stopped")
     work = replace(work, checkpoint_every_s=1e9)
     stop = threading.Event()
 
     def unfinished(pack: Pack) -> Iterator[Event]:
-        """Say a pack's first progress again and again, so that it isn't done before it is told to stop."""
+        """Repeat a pack's first progress event, so that the pack isn't done before the stop."""
         with closing(work(pack)) as steps:
             for event in steps:
                 yield event
@@ -445,8 +445,8 @@ def test_stopping_keeps_checkpoints(tmp_path):
     assert bits(folder) == bits(here)
 
 
-def test_a_worker_is_heard_before_it_compiles(tmp_path):
-    """That a worker compiles, the driver hears while it does, not when it is over."""
+def test_compiling_is_reported_while_it_lasts(tmp_path):
+    """The driver hears that a worker compiles while it compiles, not afterwards."""
     heard = tmp_path / "heard"
 
     def work(pack: Pack) -> Iterator[Event]:
@@ -464,10 +464,10 @@ def test_a_worker_is_heard_before_it_compiles(tmp_path):
     assert [event for event in events if isinstance(event, PackDone | PackCrashed | PackFailed)] == [PackDone(pack.id)]
 
 
-# It starts a Ray of its own, in a process that has used JAX.
+# This test starts its own Ray, in a process that has used JAX.
 @pytest.mark.slow
-def test_who_has_used_jax_is_not_warned_of_the_processes_of_ray(tmp_path):
-    """JAX warns of each fork; those of Ray become other programs at once."""
+def test_jax_does_not_warn_of_the_processes_of_ray(tmp_path):
+    """JAX's warning about forks is silent for Ray's processes, which execute another program at once."""
     pytest.importorskip("jax")
     code = (
         "import jax.numpy\njax.numpy.ones(3).sum()\nfrom study import cluster\n"

@@ -1,4 +1,4 @@
-"""Clusters that grow while a study runs: it waits for machines, uses those that come, and asks for those it needs."""
+"""Clusters that grow during a study: it waits for machines, uses new ones, and requests those that it needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # nodes start one aft
 
 @dataclass(frozen=True)
 class Together:
-    """Ends a pack once so many workers have begun one."""
+    """Work that ends a pack once enough workers have begun one."""
 
     folder: Path
     workers: int
@@ -37,36 +37,36 @@ class Together:
 
 @dataclass(frozen=True)
 class Asking:
-    """Ends each pack once Ray is asked for room for so many workers, by the pack's place in the order."""
+    """Work that ends each pack once Ray has the expected number of pending worker requests for it."""
 
     expected: dict[str, int]
 
     def __call__(self, pack: Pack) -> Iterator[Event]:
         from ray.util import placement_group_table
 
-        def asked() -> int:
+        def pending() -> int:
             groups = placement_group_table().values()
             return sum(group["state"] in ("PENDING", "RESCHEDULING") for group in groups)
 
         deadline = time.monotonic() + 60.0
-        while asked() != self.expected[pack.id]:
-            assert time.monotonic() < deadline, f"{asked()} requests, but {self.expected[pack.id]} must be"
+        while pending() != self.expected[pack.id]:
+            assert time.monotonic() < deadline, f"{pending()} requests, but {self.expected[pack.id]} must be"
             yield Progress(pack.id, 1, 2, len(pack.trials), 0, 0)
             time.sleep(0.1)
         yield PackDone(pack.id)
 
 
 def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypatch):
-    """It says how many of its workers have no room, and a machine that comes late takes a pack."""
+    """A study reports how many workers wait for room, and a machine that joins late takes a pack."""
     from ray.cluster_utils import Cluster
 
     monkeypatch.setattr(callback, "_START_S", 0.0)
     packs = [small_pack(number) for number in range(2)]
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    told: list[Event] = []
+    events: list[Event] = []
 
     def on_event(event: Event) -> None:
-        told.append(event)
+        events.append(event)
         if isinstance(event, WorkersWait) and event.count:
             nodes.add_node(num_cpus=1)
 
@@ -76,23 +76,23 @@ def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypat
             TuneScheduler(groups, threading.Event()).run([(pack,) for pack in packs], None, on_event)
     finally:
         nodes.shutdown()
-    assert {event.pack_id for event in told if isinstance(event, PackDone)} == {pack.id for pack in packs}
-    waits = [event for event in told if isinstance(event, WorkersWait)]
+    assert {event.pack_id for event in events if isinstance(event, PackDone)} == {pack.id for pack in packs}
+    waits = [event for event in events if isinstance(event, WorkersWait)]
     assert waits == [WorkersWait(2, 2), WorkersWait(1, 2), WorkersWait(0, 2)]
 
 
-def test_no_more_machines_are_asked_for_than_there_are_packs_left():
-    """Three workers wait beside the one that has room; once there are fewer packs than workers, one goes with each."""
+def test_no_more_machines_are_requested_than_packs_are_left():
+    """Three workers wait beside the running one; once there are fewer packs than workers, requests are withdrawn."""
     from ray.cluster_utils import Cluster
 
     packs = [small_pack(number) for number in range(5)]
     requests = dict(zip([pack.id for pack in packs], [3, 3, 2, 1, 0], strict=True))
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    told: list[Event] = []
+    events: list[Event] = []
     try:
         with cluster.connection(nodes.address, None):
             groups = [cluster.WorkerGroup(cluster.CPU, 4, Asking(requests))]
-            TuneScheduler(groups, threading.Event()).run([(pack,) for pack in packs], None, told.append)
+            TuneScheduler(groups, threading.Event()).run([(pack,) for pack in packs], None, events.append)
     finally:
         nodes.shutdown()
-    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [pack.id for pack in packs]
+    assert [event.pack_id for event in events if isinstance(event, PackDone)] == [pack.id for pack in packs]

@@ -1,4 +1,4 @@
-"""A pack that ends each machine it is on, on a real cluster whose nodes die and are replaced."""
+"""Packs that kill each machine they run on, on a real cluster whose nodes are replaced."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.study.builders import small_pack
 
 
 class EndsItsNode:
-    """Kills the raylet that it is a worker of if a pack is the deadly one, and does nothing else."""
+    """Work that kills its worker's raylet at the deadly pack, and does nothing else."""
 
     def __init__(self, deadly: str) -> None:
         self._deadly = deadly
@@ -31,15 +31,15 @@ class EndsItsNode:
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # four nodes start one after another
 def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done():
-    """The failure says what happened, the other pack is done, and the run ends."""
+    """The failure gives the reason, the other pack is done, and the run ends."""
     from ray.cluster_utils import Cluster
 
     deadly, other = small_pack(0), small_pack(1)
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    told: list[Event] = []
+    events: list[Event] = []
 
     def on_event(event: Event) -> None:
-        told.append(event)
+        events.append(event)
         if isinstance(event, Notice) and "was lost with its machine" in event.text:
             nodes.add_node(num_cpus=1)
 
@@ -50,8 +50,8 @@ def test_a_pack_that_ends_three_nodes_fails_and_the_next_is_done():
             TuneScheduler(groups, threading.Event()).run([(deadly,), (other,)], None, on_event)
     finally:
         nodes.shutdown()
-    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [other.id]
-    (failure,) = [event for event in told if isinstance(event, PackFailed)]
+    assert [event.pack_id for event in events if isinstance(event, PackDone)] == [other.id]
+    (failure,) = [event for event in events if isinstance(event, PackFailed)]
     assert failure.pack_id == deadly.id
     assert "3 machines were lost while they trained this pack" in failure.error
-    assert len([event for event in told if isinstance(event, Notice)]) == 3
+    assert len([event for event in events if isinstance(event, Notice)]) == 3

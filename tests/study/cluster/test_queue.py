@@ -1,4 +1,4 @@
-"""Every pack is trained to its end whatever workers do, as a law over drawn histories; and who gets what."""
+"""The queue of packs over drawn histories of workers: each pack is done or fails, and goes to the right worker."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def packs_of(count: int) -> list[Pack]:
 
 @given(seed=st.integers(0, 10**6), mixed=st.booleans())
 def test_every_pack_is_done_or_failed_for_good(seed, mixed):
-    """Workers come, crash, die, fall silent and end in any order: nothing is forgotten, nothing is handed out twice
-    among cores, and a pack fails only after as many crashes as it may have.
-    """
+    """Under any history of workers no pack is lost or on two cores, and it fails only after its allowed crashes."""
     draw = random.Random(seed)
     packs = packs_of(6)
     queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs} if mixed else None)
@@ -37,22 +35,22 @@ def test_every_pack_is_done_or_failed_for_good(seed, mixed):
                 others = [other for other in kinds if other != worker and pack in held[other]]
                 assert not others or kinds[worker] == GPU
             continue
-        what = draw.choice(["done", "done", "crash", "die", "vanish"])
-        if what == "done":
+        action = draw.choice(["done", "done", "crash", "die", "vanish"])
+        if action == "done":
             pack = held[worker].pop()
             queue.done(worker, pack.id)
             done.add(pack.id)
-        elif what == "crash":
+        elif action == "crash":
             pack = held[worker].pop()
             crashes[pack.id] += pack.id not in done
             if not queue.crashed(worker, pack.id):
                 failed.add(pack.id)
         else:
             for pack in held[worker]:
-                crashes[pack.id] += what == "die" and pack.id not in done
-            failed |= set(queue.lost(worker, blame=what == "die"))
+                crashes[pack.id] += action == "die" and pack.id not in done
+            failed |= set(queue.lost(worker, blame=action == "die"))
             held[worker] = []
-    for worker in kinds:  # all that is still out comes back, and is done
+    for worker in kinds:  # all packs that are still out come back, and are done
         for pack in held[worker]:
             queue.done(worker, pack.id)
             done.add(pack.id)
@@ -64,16 +62,16 @@ def test_every_pack_is_done_or_failed_for_good(seed, mixed):
     assert all(crashes[pack_id] > RETRIES for pack_id in failed - done)
 
 
-def test_cores_take_the_cheap_end_and_a_gpu_fills_from_the_other():
-    """Where both take the same packs a core gets the last one, and a GPU as many of the first as fill it."""
+def test_cores_take_the_last_pack_and_a_gpu_the_first():
+    """A core gets the last pack, and a GPU as many of the first ones as fill it."""
     packs = packs_of(6)
     queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
     assert queue.next("core", CPU, "node") == (packs[-1],)
     assert queue.next("gpu", GPU, "node") == (packs[0], packs[1])
 
 
-def test_an_idle_gpu_takes_what_cores_still_train():
-    """At the end a GPU repeats the slow ones: the first to be through counts, and no core repeats anything."""
+def test_an_idle_gpu_repeats_packs_of_cores():
+    """At the end an idle GPU repeats packs of slow cores; the first to finish counts, and no core repeats a pack."""
     packs = packs_of(2)
     queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs})
     assert queue.next("core 1", CPU, "node") == (packs[1],)
@@ -86,8 +84,8 @@ def test_an_idle_gpu_takes_what_cores_still_train():
     assert queue.next("core 2", CPU, "node") == ()
 
 
-def test_more_loads_are_handed_out_once():
-    """What is added goes to whoever asks; what is waiting, or with a worker, is not handed out twice."""
+def test_added_packs_are_handed_out_once():
+    """Added packs go to any worker that asks; a pack that waits or is with a worker isn't handed out twice."""
     packs = packs_of(4)
     queue = PackQueue([(packs[0],), (packs[1],)])
     assert queue.next("worker 1", CPU, "node") == (packs[0],)
@@ -98,8 +96,8 @@ def test_more_loads_are_handed_out_once():
     assert queue.next("worker 1", CPU, "node") == (packs[0],)
 
 
-def test_what_a_desk_started_again_does_not_know_is_tried_again():
-    """A crash of a pack that another queue handed out fails nothing: the pack is in the queue."""
+def test_a_restarted_queue_retries_an_unknown_pack():
+    """A crash of a pack that another queue handed out doesn't fail the pack, which is queued again."""
     (pack,) = packs_of(1)
     queue = PackQueue([(pack,)])
     assert queue.crashed("worker", pack.id)
@@ -107,19 +105,19 @@ def test_what_a_desk_started_again_does_not_know_is_tried_again():
 
 
 def test_a_pack_whose_worker_dies_too_often_fails():
-    """A death of a worker alone is the pack's, and so many are enough."""
+    """Deaths of a worker that trains only one pack count against the pack, until it fails."""
     (pack,) = packs_of(1)
     queue = PackQueue([(pack,)])
-    told = []
+    failed = []
     for _ in range(RETRIES + 1):
         assert queue.next("worker", CPU, "node") == (pack,)
-        told += queue.lost("worker", blame=True)
-    assert told == [pack.id]
+        failed += queue.lost("worker", blame=True)
+    assert failed == [pack.id]
     assert queue.next("worker", CPU, "node") == ()
 
 
-def test_a_pack_fails_with_the_last_of_so_many_different_nodes():
-    """A node that is told lost again counts once; a worker that begins anew is nobody's fault."""
+def test_a_pack_fails_with_its_last_allowed_node():
+    """A node that is reported lost twice counts once; a restarted worker counts against no pack."""
     (pack,) = packs_of(1)
     queue = PackQueue([(pack,)])
     for node in ["a", "a", "b", "b", "b"]:
@@ -132,8 +130,8 @@ def test_a_pack_fails_with_the_last_of_so_many_different_nodes():
     assert queue.next("worker", CPU, "d") == ()
 
 
-def test_a_desk_knows_where_a_lane_is_before_it_has_said_a_word():
-    """From its first question until it is lost."""
+def test_the_queue_knows_the_node_of_a_worker():
+    """The queue knows a worker's node from the worker's first request until its loss."""
     queue = PackQueue([(pack,) for pack in packs_of(1)])
     assert queue.node_of("worker") is None
     queue.next("worker", CPU, "node")
@@ -143,7 +141,7 @@ def test_a_desk_knows_where_a_lane_is_before_it_has_said_a_word():
 
 
 def test_an_idle_gpu_leaves_a_suspect_alone():
-    """It repeats no pack that a core tries alone, and none joins that pack on its node."""
+    """An idle GPU doesn't repeat a pack that a core tries alone, and takes no pack on its node."""
     suspect, other = packs_of(2)
     queue = PackQueue([(suspect,)], {pack.id: 0.4 for pack in (suspect, other)})
     for node in ["a", "b"]:
@@ -157,13 +155,13 @@ def test_an_idle_gpu_leaves_a_suspect_alone():
 
 
 class Fleet:
-    """Two nodes with three workers each: packs train, die with their nodes and are tried again, in a drawn order.
+    """Two nodes with three workers each: packs train, die with their nodes and are retried, in a drawn order.
 
     Args:
-        packs: to train.
-        killers: ids of packs that end their node, and never come to an end themselves.
-        preempted: how many nodes are lost without a reason.
-        draw: of the order.
+        packs: packs to train.
+        killers: ids of packs that kill their node and never finish.
+        preempted: number of nodes that are lost without a reason.
+        draw: generator of the order.
     """
 
     def __init__(self, packs: list[Pack], killers: set[str], preempted: int, draw: random.Random) -> None:
@@ -182,10 +180,10 @@ class Fleet:
         self._to_take_back: list[str] = []
 
     def run(self) -> None:
-        """Go on until all workers have ended."""
+        """Run until all workers have ended."""
         while self._held or self._to_take_back:
             worker = self._draw.choice([*self._held, *self._to_take_back])
-            if worker in self._to_take_back:  # the driver hears of one worker after another
+            if worker in self._to_take_back:  # the driver notices lost workers one after another
                 self._to_take_back.remove(worker)
                 self.failed |= set(self.queue.lost(worker, blame=False, with_node=True))
                 self._held[worker] = []
@@ -205,7 +203,7 @@ class Fleet:
                 self.done.add(pack.id)
 
     def _lose(self, node: int) -> None:
-        """Lose a node, with all that it trains; another comes in its place."""
+        """Lose a node with all its packs; another node replaces it."""
         workers = [worker for worker in self._held if self._node_of[worker] == node]
         together = frozenset(pack.id for worker in workers for pack in self._held[worker])
         for pack_id in together:
@@ -218,8 +216,8 @@ class Fleet:
 
 
 @given(seed=st.integers(0, 10**6), killers=st.integers(0, 4))
-def test_a_pack_that_ends_its_nodes_fails_alone(seed, killers):
-    """However many packs end the nodes that they are on: each of them fails with its last node, and no other pack."""
+def test_only_packs_that_kill_their_nodes_fail(seed, killers):
+    """Each pack that kills its nodes fails with its last allowed node, and no other pack fails."""
     draw = random.Random(seed)
     packs = packs_of(12)
     deadly = {pack.id for pack in draw.sample(packs, killers)}
@@ -230,8 +228,8 @@ def test_a_pack_that_ends_its_nodes_fails_alone(seed, killers):
 
 
 @given(seed=st.integers(0, 10**6), killers=st.integers(0, 2), preempted=st.integers(0, 30))
-def test_lost_nodes_leave_no_pack_behind(seed, killers, preempted):
-    """Whatever nodes are lost: each pack is done, or failed with so many nodes, of which it had the last for itself."""
+def test_every_pack_is_done_or_failed_when_nodes_are_lost(seed, killers, preempted):
+    """Each pack is done, or failed after the allowed number of lost nodes, the last of which it had for itself."""
     draw = random.Random(seed)
     packs = packs_of(8)
     deadly = {pack.id for pack in draw.sample(packs, killers)}

@@ -1,4 +1,4 @@
-"""Headlines where nothing says what success is: the best mean, and whether that may be chance."""
+"""Headlines without a success criterion: the best mean, and whether the lead may be chance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCURACY = Metric(higher_is_better=True, title="test accuracy", low=0.0, high=1.
 
 
 def headline_of(means, metric=ACCURACY, *, spread=0.01, by=("model",), outcome="finished"):
-    """Say the finding of groups of ten trials, whose values lie evenly around their means; NaN has none."""
+    """Return the headline of groups of ten trials, with values evenly spread around their means; NaN means no value."""
     values = [mean + spread * step for mean in means.values() for step in np.linspace(-1, 1, 10)]
     keys = {name: [group[i] for group in means for _ in range(10)] for i, name in enumerate(by)}
     table = outcomes_table(outcome=[outcome] * len(values), accuracy=pa.array(values), **keys)
@@ -28,7 +28,7 @@ def headline_of(means, metric=ACCURACY, *, spread=0.01, by=("model",), outcome="
 
 
 def test_the_best_mean_is_named_with_its_interval():
-    """The best by the metric's direction, with the others behind it."""
+    """The headline names the best mean in the metric's direction with its interval, then the others."""
     means = {("A",): 0.94, ("B",): 0.91, ("C",): 0.8, ("D",): 0.7}
     text = headline_of(means)
     assert text.startswith("A has the highest test accuracy: 0.940 [0.93")
@@ -41,29 +41,29 @@ def test_the_best_mean_is_named_with_its_interval():
 
 @pytest.mark.parametrize(("second", "is_named"), [(0.939, False), (0.90, True)])
 def test_a_lead_that_may_be_chance_has_no_winner(second, is_named):
-    """A method is called best only if the test tells it from the other; else both numbers are given, with p."""
+    """A method is called best only if the test distinguishes it; else the headline gives both numbers and p."""
     text = headline_of({("A",): 0.94, ("B",): second})
     assert text.startswith("A has the highest test accuracy") == is_named
     assert ("A and B are not distinguished (p = " in text) != is_named
 
 
 def test_equal_means_have_no_winner():
-    """Two methods with one mean are not distinguished."""
+    """Two methods with equal means are not distinguished."""
     text = headline_of({("A",): 0.5, ("B",): 0.5})
     assert "A 0.500 [" in text
     assert "A and B are not distinguished (p = 1" in text
 
 
-def test_methods_are_compared_where_all_were_tried():
-    """A method that was also tried where it is easy has no advantage from that."""
+def test_methods_are_compared_at_shared_settings():
+    """A method that was also tried at easy settings gains no advantage from them."""
     means = {("A", 2): 0.6, ("A", 4): 0.9, ("B", 2): 0.7}
     text = headline_of(means, by=("model", "hidden_size"))
     assert text.startswith("B has the highest test accuracy: 0.700 [")
     assert "A 0.6" in text
 
 
-def test_a_mean_over_several_rows_counts_each_as_much():
-    """The mean of a method over what is swept is that of its rows' means."""
+def test_a_mean_over_rows_weights_them_equally():
+    """A method's mean over swept values is the mean of its rows' means."""
     means = {("A", 2): 0.6, ("A", 4): 0.8, ("B", 2): 0.5, ("B", 4): 0.6}
     assert headline_of(means, by=("model", "hidden_size")).startswith(
         "A has the highest test accuracy over hidden units: 0.7, B 0.55"
@@ -71,7 +71,7 @@ def test_a_mean_over_several_rows_counts_each_as_much():
 
 
 def test_one_method_is_described_by_its_best_value():
-    """And at both ends of what is swept."""
+    """The headline gives a single method's best value, and the means at both ends of the sweep."""
     text = headline_of({(2,): 0.6, (4,): 0.7, (8,): 0.9}, by=("hidden_size",))
     assert text.startswith("The test accuracy is highest at hidden units 8: 0.900 [")
     assert text.endswith("]; 0.600 at 2.")
@@ -80,24 +80,24 @@ def test_one_method_is_described_by_its_best_value():
     assert "at each of 2 values of hidden units" in equal
 
 
-def test_questions_are_answered_one_by_one():
-    """Rows that ask different things are no competitors."""
+def test_each_question_has_its_own_headline():
+    """Rows of different questions aren't compared with each other."""
     means = {("add", "A"): 0.9, ("add", "B"): 0.5, ("mul", "A"): 0.2, ("mul", "B"): 0.4}
     text = headline_of(means, by=("operation", "model"))
     assert text.startswith("At +, A has the highest test accuracy")
     assert "; at ×, B has the highest test accuracy" in text
 
 
-def test_without_numbers_it_is_said():
-    """Where all values are missing, or no metric is averaged, no one is best."""
+def test_missing_numbers_are_reported():
+    """Without finite values, or without an averaged metric, the headline says so."""
     diverged = {("A",): float("nan"), ("B",): float("nan")}
     assert headline_of(diverged) == "No trial has a finite test accuracy."
-    nothing = headline_of({("A",): 0.5}, Metric(of="none"))
-    assert nothing == "10 trials ended; there is no success criterion, and no metric is averaged."
+    without_metric = headline_of({("A",): 0.5}, Metric(of="none"))
+    assert without_metric == "10 trials ended; there is no success criterion, and no metric is averaged."
 
 
 def test_pairs_are_tested_by_their_means():
-    """Without rates, methods are compared two by two by Welch's test; rates and times are not."""
+    """Without success rates, methods are compared in pairs by Welch's test; rates and times are not tested."""
     table = outcomes_table(
         outcome=["finished"] * 6, model=list("aabbcc"), loss=pa.array([1.0, 2.0, 3.0, 5.0, 7.0, 7.0])
     )
@@ -112,8 +112,8 @@ def test_pairs_are_tested_by_their_means():
     assert (tests.trends, tests.slopes, tests.speeds) == ((), (), ())
 
 
-def test_of_many_factors_means_of_survivors_are_no_lead():
-    """Where trials diverged, a value leads by how often it is better, diverged trials being the worst."""
+def test_diverged_trials_rank_worst_among_many_factors():
+    """With diverged trials, a value leads by its share of won pairs; diverged trials rank worst."""
     settings = [setting for setting in product("xy", "12", "34", "56") for _ in range(9)]
     worse = [setting[0] == "y" for setting in settings]
     diverged = [place % 9 == 0 for place in range(len(settings))]

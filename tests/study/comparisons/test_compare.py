@@ -1,4 +1,4 @@
-"""Rows whose trials have the same seeds are compared seed by seed; others as independent samples."""
+"""Comparisons of rows: seed by seed if their trials share seeds, else as independent samples."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def finished(values_by_model, metrics=METRICS):
 
 
 def shared(seeds, shift):
-    """Losses that mostly hang on the seed."""
+    """Return losses that depend mostly on the seed."""
     return {seed: seed + shift + 0.01 * (seed * 7 % 5) for seed in seeds}
 
 
 def test_trials_of_the_same_seeds_are_compared_seed_by_seed():
-    """The test is of the differences: what a seed does to both doesn't hide the difference."""
+    """The test uses differences within seeds, so that variation between seeds doesn't hide the effect."""
     first, second = shared(range(10), 0.0), {seed: seed + 0.1 for seed in range(10)}
     rows, table = finished({"NMU": first, "NAU": second})
     (finding,) = contrasts(rows, table).pairs
@@ -69,7 +69,7 @@ def test_trials_of_the_same_seeds_are_compared_seed_by_seed():
 
 @pytest.mark.parametrize("shared_seeds", range(2, 11))
 def test_partly_shared_seeds_use_all_trials(shared_seeds):
-    """Whether few or many seeds are shared, paired and other trials enter one test, whose estimate is of both."""
+    """Paired and unpaired trials enter one test and one estimate, however many seeds are shared."""
     first = {seed: seed % 5 + 0.1 * (seed % 3) for seed in range(20)}
     second = {seed + 20 - shared_seeds: value + 0.5 for seed, value in first.items()}
     rows, table = finished({"NMU": first, "NAU": second})
@@ -80,8 +80,8 @@ def test_partly_shared_seeds_use_all_trials(shared_seeds):
     assert finding.values[0] - finding.values[1] == pytest.approx(finding.estimate)
 
 
-def test_a_trial_without_a_number_is_worse_than_any():
-    """Where a trial diverged, means would be of survivors, so that ranks of all trials are compared."""
+def test_a_trial_without_a_number_ranks_worst():
+    """If trials diverged, ranks of all trials are compared, since means would cover survivors only."""
     first = dict.fromkeys(range(12), 0.5) | {seed: 0.5 + seed / 100 for seed in range(12)}
     second = {seed: 0.1 if seed < 3 else math.nan for seed in range(12)}
     rows, table = finished({"NMU": first, "NAU": second})
@@ -89,15 +89,15 @@ def test_a_trial_without_a_number_is_worse_than_any():
     assert finding.test == "sign-flip of ranks"
     assert (finding.is_probability, finding.winner) == (True, "NMU")
     assert finding.estimate == pytest.approx(9 / 12)
-    assert finding.values[1] == pytest.approx(0.1)  # the mean of those that have a number
+    assert finding.values[1] == pytest.approx(0.1)  # the mean of the trials that have a number
     assert finding.lacking[1].diverged == 9
     text = headline(rows, contrasts(rows, table))
     assert text.startswith("NMU has the best loss: better than NAU in 75% of pairs of trials (p = ")
     assert "NAU: 9 of 12 trials diverged" in text
 
 
-def test_few_seeds_that_differ_are_no_verdict_and_a_number_of_seeds_to_come():
-    """With five seeds nothing can be told, and the table says what it would take, for all tests of the family."""
+def test_too_few_seeds_give_no_verdict_but_a_required_number():
+    """Five seeds distinguish nothing; the table gives the seeds required for all tests of the family."""
     rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.interval, finding.has_enough_seeds) == (None, False)
@@ -111,7 +111,7 @@ def test_few_seeds_that_differ_are_no_verdict_and_a_number_of_seeds_to_come():
 
 
 def judged(outcomes_by_model, at=1000):
-    """Build rows and the table of judged trials: by model, a letter a seed; s is solved, later from seed to seed."""
+    """Build rows and the table of judged trials: one letter per seed and model; `s` is solved, later seeds later."""
     kinds = {"s": Outcome.SOLVED, "u": Outcome.UNSOLVED, "d": Outcome.DIVERGED, "f": Outcome.FAILED}
     results = [
         Result(
@@ -130,7 +130,7 @@ def judged(outcomes_by_model, at=1000):
 
 
 def test_success_is_compared_seed_by_seed():
-    """McNemar's test is of the seeds that only one solved; failed trials' seeds enter nowhere."""
+    """McNemar's test uses the seeds that only one method solved, and ignores seeds of failed trials."""
     rows, table = judged({"NMU": "ssssssssuuf", "NAU": "uuudddudsus"})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.test, finding.seeds) == ("McNemar", 10)
@@ -140,8 +140,8 @@ def test_success_is_compared_seed_by_seed():
     assert "NMU: 1 of 11 trials failed" in headline(rows, contrasts(rows, table))
 
 
-def test_equal_seeds_are_no_verdict():
-    """Methods that solve the same seeds can't be told apart by any number of seeds that is known."""
+def test_equal_outcomes_give_no_verdict():
+    """Methods that solve the same seeds aren't distinguished, and no required number of seeds is given."""
     rows, table = judged({"NMU": "ssuu", "NAU": "ssuu", "NAC-mul": "ssus"})
     verdicts = {(pair.first, pair.second): pair.statement for pair in contrasts(rows, table).pairs}
     assert verdicts[("NMU", "NAU")] == "not distinguished: equal at all seeds"
@@ -149,37 +149,37 @@ def test_equal_seeds_are_no_verdict():
 
 
 def test_times_are_compared_seed_by_seed():
-    """Every seed is solved a little later by one method: the pairs show it, the samples don't."""
+    """Pairs show that one method solves every seed a little later; independent samples don't."""
     rows, table = judged({"NMU": "s" * 12, "NAC-mul": "s" * 12})
     (paired,) = contrasts(rows, table).speeds
     assert paired.seeds == 12
     assert paired.p_value < 0.01
 
 
-def test_each_metric_is_a_family_in_the_file():
-    """tests.csv has the pairs by every metric, and Holm's correction is over those of one."""
+def test_each_metric_is_a_family_of_tests():
+    """tests.csv has the pairs of every metric; Holm's correction covers those of one metric."""
     values = {
         "NMU": shared(range(8), 0.0),
         "NAU": shared(range(8)[::-1], 0.3),
         "NAC-mul": {s: 3.0 - s for s in range(8)},
     }
     rows, table = finished(values)
-    found = contrasts(rows, table)
-    assert found.metric == "loss"
-    assert set(found.more_findings()) == {"accuracy"}
-    assert [pair.estimate for pair in found.more_findings()["accuracy"]] == pytest.approx(
-        [-pair.estimate for pair in found.pairs]
+    tests = contrasts(rows, table)
+    assert tests.metric == "loss"
+    assert set(tests.more_findings()) == {"accuracy"}
+    assert [pair.estimate for pair in tests.more_findings()["accuracy"]] == pytest.approx(
+        [-pair.estimate for pair in tests.pairs]
     )
-    for pairs in (found.pairs, found.more_findings()["accuracy"]):
+    for pairs in (tests.pairs, tests.more_findings()["accuracy"]):
         assert [p.p_adjusted for p in pairs] == statistics.holm([p.p_value for p in pairs])
-    lines = list(csv.DictReader(io.StringIO(csv_text(files.tests_rows(found)))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(files.tests_rows(tests)))))
     assert [(line["test"], line["metric"]) for line in lines] == [
         ("sign-flip", metric) for metric in ("loss", "accuracy") for _ in range(3)
     ]
 
 
 def test_the_headline_follows_the_findings():
-    """A method is called best where its finding says so, with the adjusted p-value; else both are named, with p."""
+    """A method is called best if its finding says so; else the headline names both methods with p."""
     rows, table = judged({"NMU": "ssssssssuuuuuuuuuuuu", "NAC-mul": "uuuuuuuuuuuuuuuuuuuu"})
     assert headline(rows, contrasts(rows, table)).startswith("NMU succeeds most often: 40% of 20 trials, NAC• 0%")
     rows, table = judged({"NMU": "ssssssssssssssssuuuu", "NAC-mul": "ssssssssssssuuuuuuuu"})
@@ -188,7 +188,7 @@ def test_the_headline_follows_the_findings():
 
 
 def test_trends_are_tested_seed_by_seed():
-    """Every seed is solved up to a size of its own: the seeds' slopes show it."""
+    """The trend test uses each seed's slope over sizes."""
     solved = {2: 12, 3: 11, 4: 9, 5: 7}
     results = [
         Result(
@@ -212,7 +212,7 @@ def test_trends_are_tested_seed_by_seed():
 
 
 def file_of(letters_by_model, seeds_from=None):
-    """Read outcomes as a file has them: by model, an s or u a seed."""
+    """Read outcomes as from a file: by model, one letter `s` or `u` per seed."""
     lines = [
         {"model": model, "seed": seed + (seeds_from or {}).get(model, 0), "solved": letter == "s"}
         for model, letters in letters_by_model.items()
@@ -227,7 +227,7 @@ def findings_of(outcomes):
 
 
 def test_rows_of_files_with_the_same_seeds_are_compared_seed_by_seed():
-    """Where seeds match, they are paired; where they don't, trials are independent samples."""
+    """Matching seeds are paired; other trials are independent samples."""
     letters = {"A": "sssssssuuu", "B": "uuuuuuuuus"}
     (finding,) = findings_of(file_of(letters))
     assert (finding.test, finding.seeds) == ("McNemar", 10)
@@ -236,8 +236,8 @@ def test_rows_of_files_with_the_same_seeds_are_compared_seed_by_seed():
     assert (finding.test, finding.p_value) == ("Fisher", statistics.fisher_exact(7, 10, 1, 10))
 
 
-def test_a_study_with_seeds_added_by_results_says_so_to_reports_by_columns():
-    """What `study report NAME --by model` tests of such a study holds at any time, too, also beside a file."""
+def test_reports_by_columns_know_that_seeds_were_added_by_results():
+    """A report by columns of such a study uses an any-time valid test, also together with a file."""
     lines = [{"model": model, "seed": seed, "solved": model == "A"} for model in "AB" for seed in range(9)]
     table, rows = pa.Table.from_pylist(lines), np.arange(1, 19)
     outcomes = gather([Source("study", table, rows, sizes="adaptive"), Source("runs.csv", table, rows)], ["model"])
@@ -247,7 +247,7 @@ def test_a_study_with_seeds_added_by_results_says_so_to_reports_by_columns():
 
 
 def test_several_trials_of_a_seed_count_as_one():
-    """Repeating every trial adds no evidence: a seed's trials are averaged, and seeds are the sample."""
+    """Repeated trials add no evidence: a seed's trials are averaged, and the seeds are the sample."""
     once = file_of({"A": "sssssssuuu", "B": "uuuuuuuuus"})
     (finding,) = findings_of(replace(once, table=pa.concat_tables([once.table] * 5)))
     outcomes = np.array([1.0] * 7 + [0.0] * 3), np.array([0.0] * 9 + [1.0])
@@ -256,7 +256,7 @@ def test_several_trials_of_a_seed_count_as_one():
 
 
 def combined(lucky):
-    """Build trials of eight by eight combined seeds: by model, how many init seeds are solved, whatever the data."""
+    """Build trials of eight by eight combined seeds: by model, the number of init seeds solved for all data seeds."""
     results = [
         Result(
             trial=Trial(published_cell(model), Sources(init, data).seed),
@@ -274,7 +274,7 @@ def combined(lucky):
 
 
 def test_combined_seeds_are_compared_on_the_level_of_independent_seeds():
-    """Two init seeds decide sixteen trials, which are no sixteen pairs; the headline says no more than the table."""
+    """Two init seeds decide sixteen trials, which count as two pairs; the headline agrees with the table."""
     rows, table = combined({"NMU": 6, "NAU": 4})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.test, finding.seeds) == ("t over crossed seeds", 8)
@@ -285,7 +285,7 @@ def test_combined_seeds_are_compared_on_the_level_of_independent_seeds():
 
 
 def test_seeds_added_by_results_are_tested_at_any_time():
-    """Where the number of seeds followed from results, the sign test holds whenever one looks."""
+    """If results determined the number of seeds, the any-time valid sign test is used."""
     rows, table = judged({"NMU": "s" * 14, "NAU": "u" * 12 + "ss"})
     (finding,) = contrasts(rows, table, "adaptive").pairs
     assert (finding.test, finding.p_value) == ("sign test at any time", statistics.anytime_sign_test(12, 0))

@@ -1,4 +1,4 @@
-"""Laws of the comparison with the published numbers."""
+"""Comparisons with published numbers and with other studies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compared_cells(summaries):
 
 
 def test_the_simple_study_is_compared_with_table_1():
-    """Each model of the simple task meets its published count; the p-value is Fisher's."""
+    """Each model of the simple task is compared with its published count by Fisher's test."""
     counts = {"NMU": 94, "NAC-mul": 13, "NALU": 26}
     cells = [(published_cell(model), {"solved": k, "unsolved": 100 - k}) for model, k in counts.items()]
     compared = compared_cells(summaries_of(*cells))
@@ -32,18 +32,18 @@ def test_the_simple_study_is_compared_with_table_1():
     assert {c.verdict for c in compared} == {"agrees"}
 
 
-def test_printed_means_are_said_not_to_be_comparable():
-    """Numbers from published seeds are estimated as those here; of printed means alone, a caution says how they are."""
+def test_printed_means_have_a_caution():
+    """Published seeds are estimated by the same method; printed means alone get a caution about their method."""
     cells = [(cell, {"solved": 9, "unsolved": 1}) for cell in (published_cell("NMU"), arithmetic_cell("NMU"))]
     printed, from_seeds = (c.beside for c in compared_cells(summaries_of(*cells)))
     assert "makes 86,000 of 38 seeds at 4,000 and one at 1,020,000" in printed.caution
-    of_these = statistics.as_published([4000] * 38 + [1_020_000], [0.1, 0.2] * 19 + [0.1], 39)
-    assert of_these.solved_at_mean == pytest.approx(86_000, rel=1e-3)
+    as_printed = statistics.as_published([4000] * 38 + [1_020_000], [0.1, 0.2] * 19 + [0.1], 39)
+    assert as_printed.solved_at_mean == pytest.approx(86_000, rel=1e-3)
     assert (from_seeds.source, from_seeds.caution) == ("static_seeds", "")
 
 
-def test_a_rate_that_differs_is_said_to():
-    """A count far from the published one differs, and Holm's correction is over all compared cells."""
+def test_a_different_rate_is_reported():
+    """A count far from the published one differs, with Holm's correction over all compared cells."""
     cells = [
         (published_cell("NMU"), {"solved": 50, "unsolved": 50}),
         (published_cell("NALU"), {"solved": 15, "unsolved": 85}),
@@ -56,8 +56,8 @@ def test_a_rate_that_differs_is_said_to():
     assert (first.verdict, second.verdict) == ("differs", "agrees")
 
 
-def test_a_schedule_that_never_starts_is_off():
-    """In the simple task the regulariser is never on: without it the cell is the same."""
+def test_an_unused_regulariser_does_not_prevent_the_comparison():
+    """A cell without the regulariser, which the simple task never turns on, matches the published one."""
     off = dict.fromkeys(("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape"))
     assert len(compared_cells(summaries_of((published_cell("NMU", **off), {"solved": 9})))) == 1
 
@@ -84,24 +84,24 @@ def test_a_schedule_that_never_starts_is_off():
     ],
 )
 def test_another_protocol_is_not_compared(change):
-    """A cell that differs from the published protocol in anything that matters has no published numbers."""
+    """A cell that differs from the published protocol in an outcome-relevant field has no published numbers."""
     assert compared_cells(summaries_of((published_cell("NMU", **change), {"solved": 9, "unsolved": 1}))) == ()
 
 
-def test_what_changes_no_outcome_is_compared():
-    """Stopping decided trials, and a window longer than the run, leave the cell a published one."""
+def test_fields_without_effect_on_outcomes_are_ignored():
+    """A cell that stops decided trials, or with a window longer than the run, is compared."""
     cell = published_cell("NMU", stop="when_decided", best_step_window=201)
     assert len(compared_cells(summaries_of((cell, {"solved": 9})))) == 1
 
 
 def test_cells_without_finished_trials_are_not_compared():
-    """Nothing finished, nothing to compare; and no cells, no comparison."""
+    """Without finished trials, or without cells, there is no comparison."""
     assert compared_cells(summaries_of((published_cell("NMU"), {"failed": 3, "pending": 2}))) == ()
     assert compared_cells([]) == ()
 
 
 def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept():
-    """A hidden-size sweep of the NMU meets the 50-seed curve; other models meet the figure's."""
+    """A hidden-size sweep of the NMU is compared with the 50-seed curve, other models with the figure."""
     cells = [
         (arithmetic_cell(model, hidden_size=h), {"solved": 5, "unsolved": 5})
         for model in ("NMU", "NAC-mul-NMU")
@@ -117,7 +117,7 @@ def test_the_nmu_is_compared_with_the_ablation_when_hidden_size_is_swept():
 
 
 def test_one_hidden_size_is_compared_with_the_published_seeds():
-    """At hidden size 2 alone the published seeds are the reference, for + and for x."""
+    """A single hidden size of 2 is compared with the published seeds, for + and for x."""
     cells = [(arithmetic_cell("NAU", operation="add"), {"solved": 5}), (arithmetic_cell("NMU"), {"solved": 5})]
     compared = compared_cells(summaries_of(*cells))
     assert [(c.beside.source, c.beside.solved, c.beside.judged) for c in compared] == [
@@ -136,13 +136,13 @@ def test_one_hidden_size_is_compared_with_the_published_seeds():
     ],
 )
 def test_ablations_meet_their_own_curves(change, solved):
-    """Without clipping or without sparsity the NMU is compared with the curve of that ablation."""
+    """An NMU without clipping or sparsity is compared with the curve of that ablation."""
     (compared,) = compared_cells(summaries_of((arithmetic_cell("NMU", hidden_size=3, **change), {"solved": 9})))
     assert (compared.beside.source, compared.beside.solved) == ("hidden_size_ablation", solved)
 
 
 def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
-    """Cells are matched by their fields; the difference, its interval and both tests are those of their trials."""
+    """Cells are matched by their fields; the difference, its interval and both tests use their trials."""
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
     here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
     there = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
@@ -160,8 +160,8 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     assert against.notes == ("1 of 3 cells have no finished counterpart",)
 
 
-def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
-    """Another learning rate is no obstacle: hidden sizes are matched, and the note says what differs."""
+def test_studies_that_differ_in_a_fixed_value_are_compared_by_the_sweep():
+    """Hidden sizes are matched despite different learning rates, which a note names."""
     here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
     there = summaries_of(*((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2)))
     against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
@@ -169,8 +169,8 @@ def test_a_study_that_changes_one_thing_is_compared_by_what_is_swept():
     assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
 
 
-def test_everything_that_differs_is_told():
-    """Several hyperparameters that aren't matched are all named, each with the values of both studies."""
+def test_every_difference_is_noted():
+    """Each unmatched hyperparameter is named with the values of both studies."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     there = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
     assert with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).notes == (
@@ -180,7 +180,7 @@ def test_everything_that_differs_is_told():
 
 
 def test_studies_without_a_cell_in_common_are_refused():
-    """Nothing to compare, or several candidates, is an error that names what is matched."""
+    """A comparison without a matching cell is an error."""
     here = summaries_of((published_cell("NMU"), {"solved": 3}))
     there = summaries_of((published_cell("NAU"), {"solved": 3}))
     with pytest.raises(InputError, match="none of its cells matches"):
@@ -188,7 +188,7 @@ def test_studies_without_a_cell_in_common_are_refused():
 
 
 def test_groups_are_compared_by_their_columns():
-    """Rows of two files meet where their columns are equal."""
+    """Rows of two files are matched by their columns."""
 
     def table(solved: list[bool]) -> pa.Table:
         return pa.table(
@@ -231,15 +231,15 @@ def compared_rows(here: TrialTable, there: TrialTable):
 
 
 def test_files_of_one_row_are_compared():
-    """Without a column that tells rows apart, all trials of a file are one row, and it is tested as any other is."""
+    """Without columns that distinguish rows, all trials of a file are one row, which is tested like any other."""
     seeds = list(range(12))
     compared = compared_rows(table_of_seeds(seeds, [True] * 12), table_of_seeds(seeds, [False] * 12))
     assert (compared.finding.test, compared.finding.p_value) == ("McNemar", statistics.mcnemar(12, 0))
     assert compared.verdict == "differs"
 
 
-def test_times_of_a_row_with_several_trials_of_a_seed_are_not_tested():
-    """Such trials aren't independent, and none of them is dropped to make pairs."""
+def test_times_of_repeated_seeds_are_not_tested():
+    """Repeated trials of a seed aren't independent, so their times aren't tested."""
     solved = [True] * 8 + [False] * 4
     once, twice = list(range(12)), [*range(6), *range(6)]
     assert compared_rows(table_of_seeds(once, solved), table_of_seeds(once, solved[::-1])).log_rank_p is not None
@@ -247,7 +247,7 @@ def test_times_of_a_row_with_several_trials_of_a_seed_are_not_tested():
 
 
 def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
-    """A seed that both studies have is one pair, also where the other study is another table; times are paired, too."""
+    """A seed that both studies have is one pair, even with different tables; times are paired, too."""
 
     def study_of(letters, at):
         results = [
@@ -263,12 +263,12 @@ def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
         table = results_table(results)
         return summarised(table), TrialTable(table)
 
-    (here, ours), (there, theirs) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
-    (paired,) = with_study(here, there, "other", (ours, theirs)).comparisons
+    (here, table), (there, other) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
+    (paired,) = with_study(here, there, "other", (table, other)).comparisons
     assert (paired.finding.test, paired.finding.seeds) == ("McNemar", 12)
     assert (paired.finding.p_value, paired.finding.estimate) == (statistics.mcnemar(7, 1), pytest.approx(6 / 12))
     assert paired.finding.interval == statistics.mcnemar_interval(7, 1, 12)
-    scores = statistics.paired_log_rank([ours.cell(here[0].cell_id).times, theirs.cell(there[0].cell_id).times])
+    scores = statistics.paired_log_rank([table.cell(here[0].cell_id).times, other.cell(there[0].cell_id).times])
     assert paired.log_rank_p == scores.p_value
     (independent,) = with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).comparisons
     assert (independent.finding.test, independent.finding.seeds) == ("Fisher", None)

@@ -1,4 +1,4 @@
-"""Every output says the same of two methods: sentence, bold mark, table and file have one direction and one p-value."""
+"""Consistent outputs: sentence, bold mark, table and file agree on each pair's direction and p-value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOSS = {"loss": Metric()}
 
 @st.composite
 def tables(draw, kind):
-    """Draw trials of two or three models, whose seeds are partly shared, with rates or means that may be far apart."""
+    """Draw trials of two or three models with partly shared seeds, whose rates or means may be far apart."""
     models = draw(st.integers(2, 3))
     trials = []
     for model in range(models):
@@ -47,28 +47,28 @@ def tables(draw, kind):
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_all_outputs_agree_on_each_pair(kind, data):
-    """Whatever the trials are, what is said of two methods follows from their finding."""
+    """Every output about two methods follows from their finding, for any trials."""
     trials = data.draw(tables(kind))
     rows = groups(aggregate_by(trials), trials.by)
-    found = contrasts(rows, trials)
-    sentence = headline(rows, found)
+    tests = contrasts(rows, trials)
+    sentence = headline(rows, tests)
     names = [rows.name(row) for row in range(len(rows.summaries))]
-    compared = {name for finding in found.pairs for name in (finding.first, finding.second)}
+    compared = {name for finding in tests.pairs for name in (finding.first, finding.second)}
     winners = {
         name
         for name in compared
-        if all(finding.winner == name for finding in found.pairs if name in (finding.first, finding.second))
+        if all(finding.winner == name for finding in tests.pairs if name in (finding.first, finding.second))
     }
-    assert {names[row] for row in found.winners} == winners
+    assert {names[row] for row in tests.winners} == winners
     for phrase in (" succeeds most often", " has the lowest loss", " has the best loss"):
         assert {name for name in names if sentence.startswith(f"{name}{phrase}")} <= winners
     column = summaries_table(rows).columns[0].texts
     assert list(column) == names
-    lines = [line for line in csv.DictReader(io.StringIO(csv_text(files.tests_rows(found)))) if line["first"]]
-    laid_out = pairs_table(found) if found.pairs else None
+    lines = [line for line in csv.DictReader(io.StringIO(csv_text(files.tests_rows(tests)))) if line["first"]]
+    laid_out = pairs_table(tests) if tests.pairs else None
     verdicts = next((c.texts for c in laid_out.columns if c.title == "verdict"), ()) if laid_out else ()
     corrected = next((c.texts for c in laid_out.columns if c.title == "p, Holm"), ()) if laid_out else ()
-    for finding, line, verdict, p in zip(found.pairs, lines, verdicts, corrected, strict=True):
+    for finding, line, verdict, p in zip(tests.pairs, lines, verdicts, corrected, strict=True):
         assert line["verdict"] == str(finding.verdict)
         assert verdict.startswith(line["verdict"])
         if finding.p_adjusted is None:

@@ -1,4 +1,4 @@
-"""Statements between rows are those of the statistics over the right rows."""
+"""Contrasts between rows, equal to the statistics over the right rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = (2, 3, 4, 10)
 
 
 def sweep(solved_by_model, **changes):
-    """Make a sweep of hidden units: solved of 20 at each size, by model."""
+    """Make a sweep of hidden units: the number solved of 20 at each size, by model."""
     made = [
         (published_cell(model, hidden_size=h, **changes), {"solved": k, "unsolved": 20 - k})
         for model, solved in solved_by_model.items()
@@ -31,7 +31,7 @@ def sweep(solved_by_model, **changes):
 
 
 def test_each_method_has_its_trend_over_hidden_units():
-    """A trend is Cochran-Armitage's over the ranks of the sizes, one a method, adjusted together."""
+    """Each method has one Cochran-Armitage trend over the ranks of sizes, and all are adjusted together."""
     trends = contrasts_of(sweep({"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4)})).trends
     assert [(t.name, t.key) for t in trends] == [("NMU", "hidden_size"), ("NALU", "hidden_size")]
     expected = statistics.cochran_armitage([0, 1, 2, 3], [20, 18, 12, 5], [20] * 4)
@@ -41,7 +41,7 @@ def test_each_method_has_its_trend_over_hidden_units():
 
 
 def test_a_metric_has_its_trend_seed_by_seed():
-    """By ranks within each seed, a trial that diverged being the worst, and by flipping the signs of their slopes."""
+    """A metric's trend uses the signs of each seed's slope over ranks; diverged trials rank worst."""
     values = np.random.default_rng(0).normal([0.0, 0.3, 0.6, 0.9], size=(12, 4))
     table = outcomes_table(
         outcome=["finished"] * 47 + ["diverged"],
@@ -58,8 +58,8 @@ def test_a_metric_has_its_trend_seed_by_seed():
     assert trend.z > 0
 
 
-def test_what_cannot_have_a_trend_has_none():
-    """All solved, two sizes, or a default among the values: nothing is said."""
+def test_degenerate_sweeps_have_no_trend():
+    """Equal rates, two sizes, or a default among the values give no trend."""
     everything = sweep({"NMU": (20, 20, 20, 20)})
     assert contrasts_of(everything).trends == ()
     two = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
@@ -69,8 +69,8 @@ def test_what_cannot_have_a_trend_has_none():
     assert contrasts_of(cell_rows(summaries_of(*default), {})).trends == ()
 
 
-def test_two_swept_numbers_are_regressed_on_together():
-    """Slopes are those of the logistic regression; what spans a factor of ten enters as its logarithm."""
+def test_two_swept_numbers_are_regressed_together():
+    """Slopes are those of the logistic regression; a range of a factor of ten or more enters as a logarithm."""
     grid = [(h, rate) for h in (2, 3, 4) for rate in (1e-4, 1e-3, 1e-2)]
     solved = [18, 15, 12, 15, 11, 8, 13, 9, 4]
     made = [
@@ -88,7 +88,7 @@ def test_two_swept_numbers_are_regressed_on_together():
 
 
 def test_separated_successes_have_no_odds_ratio():
-    """Where a line tells all successes from all failures, the table says so instead of a number."""
+    """If successes and failures are separated by a line, there is no odds ratio."""
     made = [
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved" if h < 4 else "unsolved": 20})
         for h in (2, 3, 4)
@@ -98,11 +98,11 @@ def test_separated_successes_have_no_odds_ratio():
 
 
 def test_methods_are_tested_two_by_two_at_each_size():
-    """Models are compared within a hidden size, never across; all pairs are one family."""
+    """Models are compared within a hidden size only; all pairs are one family."""
     solved = {"NMU": (20, 18, 12, 5), "NALU": (3, 4, 3, 4), "NAC-mul": (9, 9, 9, 9)}
     rows = sweep(solved)
     tests = contrasts_of(rows)
-    assert len(tests.pairs) == 3 * len(SIZES) + 3  # and the methods on average over all sizes
+    assert len(tests.pairs) == 3 * len(SIZES) + 3  # three more pairs average over all sizes
     first = tests.pairs[0]
     assert (first.question, first.first, first.second) == ("hidden units 2", "NMU", "NALU")
     assert first.interval == statistics.newcombe(20, 20, 3, 20)
@@ -115,7 +115,7 @@ def test_methods_are_tested_two_by_two_at_each_size():
 
 
 def test_very_many_pairs_are_not_tested():
-    """Beyond a limit nothing is tested two by two, and the report says so."""
+    """Above a limit no pairs are tested, and a note says so."""
     made = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
     tests = contrasts_of(cell_rows(summaries_of(*made), {}))
     assert MOST_PAIRS < 70 * 69 // 2
@@ -123,15 +123,15 @@ def test_very_many_pairs_are_not_tested():
     assert "2,415 pairs" in tests.notes[0]
 
 
-def test_nothing_finished_is_no_contrast():
-    """Without results there is nothing to say, and no error."""
+def test_unfinished_trials_give_no_contrasts():
+    """Without results there are no contrasts and no error."""
     rows = cell_rows(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
     tests = contrasts_of(rows)
     assert (tests.trends, tests.slopes, tests.pairs, tests.speeds) == ((), (), (), ())
 
 
 def test_words_and_infinities_have_no_order():
-    """A swept optimizer, or an infinite value, is nothing to regress on, and no error."""
+    """Swept words aren't regressed on, and cause no error."""
     made = [
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
         for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))
@@ -141,8 +141,8 @@ def test_words_and_infinities_have_no_order():
     assert {trend.key for trend in tests.trends} == {"learning_rate"}
 
 
-def test_a_key_that_is_constant_for_one_method_leaves_the_others_theirs():
-    """Only the method whose both keys vary is regressed on both."""
+def test_only_methods_that_vary_both_keys_are_regressed():
+    """Only the method that varies both keys is regressed on both."""
     made = [
         (published_cell("NMU", hidden_size=h, learning_rate=r), {"solved": h, "unsolved": 10})
         for h in (2, 3, 4)

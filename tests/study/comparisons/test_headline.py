@@ -1,4 +1,4 @@
-"""The sentence over a report says what the rows say."""
+"""Headlines of reports, consistent with the rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def headline_of_outcomes(outcomes):
 
 
 def sweep(**solved_by_model):
-    """Sweep hidden units: solved of 50 at 2, 3, 6 and 10."""
+    """Sweep hidden units: the number solved of 50 at 2, 3, 6 and 10."""
     return summaries_of(
         *(
             (published_cell(model.replace("_", "-"), hidden_size=h), {"solved": k, "unsolved": 50 - k})
@@ -43,23 +43,23 @@ def sweep(**solved_by_model):
 
 
 def test_the_best_method_its_trend_and_its_time_are_reported():
-    """Counts are pooled over what is swept; the trend is of the best method."""
+    """Counts are pooled over swept values; the trend is that of the best method."""
     text = headline_of(sweep(NMU=(50, 48, 40, 25), NALU=(10, 9, 8, 7)))
     assert text.startswith("NMU succeeds most often over hidden units: 81% of 200 trials, NALU 17% (p < 0.001); ")
     assert "its rate falls with hidden units (100% at 2, 50% at 10; trend p < 0.001)" in text
     assert "its solved trials take 34.5k iterations on average at 2, 22.0k at 10" in text
 
 
-def test_no_trend_is_told_as_none_detected():
-    """A flat rate is not called constant."""
+def test_a_flat_rate_has_no_detected_trend():
+    """A flat rate is reported as no detected trend, not as constant."""
     text = headline_of(sweep(NMU=(25, 24, 26, 25)))
     assert text.startswith(
         "The success rate is highest at hidden units 6: 52% (26 of 50); no trend with hidden units was"
     )
 
 
-def test_a_trend_against_the_ends_is_no_growth_between_them():
-    """Where most values grow and the last is again as low as the first, that is said."""
+def test_a_trend_that_the_ends_contradict_is_qualified():
+    """A rising trend is qualified if the last rate is as low as the first."""
     text = headline_of(sweep(NMU=(10, 12, 49, 9)))
     assert "the rate tends to grow with hidden units, though not from end to end (20% at 2, 18% at 10; trend p" in text
 
@@ -76,40 +76,40 @@ def test_a_trend_against_the_ends_is_no_growth_between_them():
     ],
 )
 def test_one_cell_has_a_sentence_too(counts, expected):
-    """One cell, nothing solved, nothing done, and what isn't quite all."""
+    """The headline of one cell covers unsolved, pending and nearly complete trials."""
     assert expected in headline_of(summaries_of((published_cell("NMU"), counts)))
 
 
 def test_ties_are_shared():
-    """Two methods that succeed equally often both lead."""
+    """Two methods with equal rates both lead."""
     text = headline_of(sweep(NMU=(50, 50, 50, 50), NAU=(50, 50, 50, 50), NALU=(1, 1, 1, 1)))
     assert text.startswith("NMU and NAU both solved 100% of their trials")
 
 
-def test_of_many_that_share_the_lead_some_are_named():
-    """Four are named, of five three."""
+def test_many_leaders_are_abbreviated():
+    """Four leaders are all named; of of_five, three are named."""
     names = ("NMU", "NAU", "NALU", "linear", "ReLU")
-    four, five = (headline_of(sweep(**dict.fromkeys(names[:k], (50, 50, 50, 50)))) for k in (4, 5))
-    assert four.startswith("NMU, NAU, NALU and Linear all solved 100% of their trials")
-    assert five.startswith("NMU, NAU, NALU and 2 others all solved 100% of their trials")
+    of_four, of_five = (headline_of(sweep(**dict.fromkeys(names[:k], (50, 50, 50, 50)))) for k in (4, 5))
+    assert of_four.startswith("NMU, NAU, NALU and Linear all solved 100% of their trials")
+    assert of_five.startswith("NMU, NAU, NALU and 2 others all solved 100% of their trials")
 
 
-def test_where_nothing_was_solved_no_method_leads():
-    """Of two questions one may be beyond all methods, which are named if they are few."""
+def test_unsolved_questions_have_no_leader():
+    """If a question defeats all methods, they are named if few, and else counted."""
 
-    def of_two_questions(*models: str) -> str:
+    def two_questions(*models: str) -> str:
         made = [(published_cell(model, operation="mul"), {"solved": 9, "unsolved": 1}) for model in models]
         made += [(published_cell(model, operation="div"), {"unsolved": 10}) for model in models]
         return headline_of(summaries_of(*made))
 
-    assert "at ÷, neither NMU nor NALU solved a trial" in of_two_questions("NMU", "NALU")
-    assert "at ÷, none of NMU, NALU and Linear solved a trial" in of_two_questions("NMU", "NALU", "linear")
+    assert "at ÷, neither NMU nor NALU solved a trial" in two_questions("NMU", "NALU")
+    assert "at ÷, none of NMU, NALU and Linear solved a trial" in two_questions("NMU", "NALU", "linear")
     many = ("NMU", "NAU", "NALU", "linear", "ReLU")
-    assert "at ÷, none of 5 methods solved a trial" in of_two_questions(*many)
+    assert "at ÷, none of 5 methods solved a trial" in two_questions(*many)
 
 
 def test_methods_of_different_questions_are_not_pooled():
-    """What adds and what multiplies have a best method each."""
+    """Addition and multiplication each have a best method."""
     text = headline_of_outcomes(gather([read_source(Path(published.__file__).with_name("static_seeds.csv"))]))
     assert text.startswith(
         "At +, Linear, NAC₊ and NAU all solved 100% of their trials; at ×, success rate: NAC•,σ 100%, NMU 98%"
@@ -117,8 +117,8 @@ def test_methods_of_different_questions_are_not_pooled():
     assert "NAC•,NMU 93% and 7 others: NAC•,σ and NMU are not distinguished (p = 1)" in text
 
 
-def test_methods_are_compared_where_all_of_them_were_tried():
-    """One that was tried at easy sizes alone doesn't win by that."""
+def test_methods_are_compared_at_shared_sizes():
+    """A method that was tried only at easy sizes gains no advantage from that."""
     made = [(published_cell("NMU", hidden_size=2), {"solved": 9, "unsolved": 1})]
     made += [(published_cell("NAU", hidden_size=2), {"solved": 10})]
     made += [(published_cell("NAU", hidden_size=h), {"solved": 3, "unsolved": 7}) for h in (3, 4, 5)]
@@ -130,8 +130,8 @@ def test_methods_are_compared_where_all_of_them_were_tried():
     assert "No two methods were tried at the same values" in headline_of(summaries_of(*apart))
 
 
-def test_what_only_some_models_have_tells_methods_apart():
-    """Where one model has no such hyperparameter, each value of the others' is a method, and all are compared."""
+def test_a_hyperparameter_of_one_model_distinguishes_methods():
+    """Each value of a hyperparameter that another model lacks is a method, and all are compared."""
     made = [
         (Cell("lab:Task", "lab:unit", {"pull": 0.0}), {"solved": 9, "unsolved": 1}),
         (Cell("lab:Task", "lab:unit", {"pull": 1.0}), {"solved": 5, "unsolved": 5}),
@@ -144,8 +144,8 @@ def test_what_only_some_models_have_tells_methods_apart():
     assert "lstm" in text
 
 
-def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp_path):
-    """Values of a column are compared at each value of the other; nothing is averaged over them."""
+def test_undeclared_columns_are_varied_one_factor_at_a_time(tmp_path):
+    """Values of a column are compared at each value of the other, without averaging."""
     lines = ["schedule,hidden,seed,outcome"]
     for schedule in ("", "late"):
         lines += [f"{schedule},{h},{seed},{'solved' if schedule else 'unsolved'}" for h in (2, 4) for seed in range(9)]
@@ -155,8 +155,8 @@ def test_what_nothing_declares_to_be_a_method_is_varied_one_factor_at_a_time(tmp
     assert "schedule late is best at 2 of 2 settings of all else; no value of hidden is known to be best" in text
 
 
-def test_what_a_factor_changes_is_told_where_no_value_of_it_is_best(tmp_path):
-    """A rate that grows up to two values that are equally good has no best value, and a trend."""
+def test_a_factor_without_a_best_value_has_a_trend(tmp_path):
+    """A factor whose two top values are equally good has a trend and no best value."""
     lines = ["method,hidden,seed,outcome"]
     for method, hidden in product("xy", (2, 4, 8)):
         lines += [f"{method},{hidden},{seed},{'solved' if hidden > 2 else 'unsolved'}" for seed in range(20)]
@@ -167,8 +167,8 @@ def test_what_a_factor_changes_is_told_where_no_value_of_it_is_best(tmp_path):
     assert text.endswith("no value of method or hidden is known to be best.")
 
 
-def test_of_many_factors_each_is_compared_on_average_over_all_else(tmp_path):
-    """Settings at which a trial is missing are left out, so that no value has easier ones than the others."""
+def test_many_factors_are_each_averaged_over_all_else(tmp_path):
+    """Settings that lack a trial are left out, so that all values are compared at the same settings."""
     lines = ["a,b,c,d,seed,outcome"]
     for a, b, c, d in product("xy", (1, 2), (3, 4), (5, 6)):
         outcomes = ["solved" if a == "x" and (seed > 1 or b == 2) else "unsolved" for seed in range(9)]

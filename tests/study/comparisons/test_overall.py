@@ -1,4 +1,4 @@
-"""Methods aggregated over tasks: which trials enter, and what is said of them."""
+"""Methods aggregated over tasks: included trials, statistics and notes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ METRICS = {"accuracy": Metric(higher_is_better=True)}
 
 
 def results(values, outcomes=None):
-    """Build rows and results of cells: of each model and number of turns, the accuracy of each seed."""
+    """Build rows and results of cells: the accuracy of each seed, by model and number of turns."""
     trials = [
         Result(
             trial=Trial(Cell("lab:Spirals", f"lab:{model}", {"turns": turns}), seed),
             outcome=(outcomes or {}).get((model, turns, seed), Outcome.FINISHED),
             metrics={} if math.isnan(value) else {"accuracy": value},
         )
-        for (model, turns), of in values.items()
-        for seed, value in of.items()
+        for (model, turns), seed_values in values.items()
+        for seed, value in seed_values.items()
     ]
     table = results_table(trials)
     return cell_rows(summarised(table, METRICS), {}, question_fields=["turns"]), TrialTable(table, METRICS)
@@ -47,8 +47,8 @@ def some_values(models=("mlp", "rnn", "cnn"), questions=(1, 2), seeds=8):
     }
 
 
-def test_methods_are_compared_over_the_questions_that_all_answer():
-    """The numbers are those of the statistics, of the questions in common; a note counts the others."""
+def test_methods_are_compared_over_shared_questions():
+    """The numbers are the statistics over the shared questions; a note counts the others."""
     values = some_values() | {("mlp", 3): {0: 99.0, 1: 98.0}}
     overall = overall_of(*results(values))
     assert overall.questions == ("turns 1", "turns 2")
@@ -70,8 +70,8 @@ def test_methods_are_compared_over_the_questions_that_all_answer():
     assert any("must be on one scale" in note for note in overall.notes)
 
 
-def test_a_trial_without_a_number_is_worse_than_any():
-    """It isn't in the interquartile mean, is never better than a threshold, and loses; failed trials aren't there."""
+def test_a_trial_without_a_number_ranks_worst():
+    """A diverged trial isn't in the interquartile mean, reaches no threshold and loses; a failed one is left out."""
     values = some_values(("mlp", "rnn"), seeds=6)
     values["mlp", 1] |= {0: math.nan, 1: math.nan}
     values |= {("mlp", 2): values["mlp", 1], ("rnn", 2): values["rnn", 1]}
@@ -90,8 +90,8 @@ def test_a_trial_without_a_number_is_worse_than_any():
     assert [note for note in overall.notes if "mlp (4 of 12)" in note]
 
 
-def test_lower_is_better_where_the_metric_says_so():
-    """A trial without a number then is above all numbers."""
+def test_the_direction_follows_the_metric():
+    """If lower is better, a trial without a number ranks above all numbers."""
     table = outcomes_table(
         task=["x"] * 10 + ["y"] * 10,
         model=(["A"] * 5 + ["B"] * 5) * 2,
@@ -105,8 +105,8 @@ def test_lower_is_better_where_the_metric_says_so():
     assert second.profile.at([1e300])[0] == pytest.approx(0.8)
 
 
-def test_rows_of_one_seed_are_averaged_and_it_is_said():
-    """Folds that are pooled in a group are parts of a trial, and not seeds."""
+def test_rows_of_one_seed_are_averaged_with_a_note():
+    """Pooled folds are parts of a trial rather than seeds: they are averaged."""
     table = outcomes_table(
         task=["x"] * 9 + ["y"] * 9,
         model=(["A"] * 6 + ["B"] * 3) * 2,
@@ -128,12 +128,12 @@ def test_rows_of_one_seed_are_averaged_and_it_is_said():
     assert second.improvements[0].value == pytest.approx(1 - first.improvements[1].value)
 
 
-def test_there_is_nothing_without_a_metric_a_second_method_or_a_second_task(monkeypatch):
-    """One method, metrics of solved trials alone, one task or none in common: nothing. Too many methods: a note."""
+def test_aggregation_needs_a_metric_two_methods_and_two_tasks(monkeypatch):
+    """One method, metrics of solved trials only, or fewer than two shared tasks give None; too many methods, a note."""
     assert overall_of(*results(some_values(("mlp",), (1,)))) is None
     _, table = results(some_values())
-    of_solved = TrialTable(table.results, {"accuracy": Metric(of="solved")})
-    assert overall_of(cell_rows(aggregate(of_solved), {}, question_fields=["turns"]), of_solved) is None
+    solved_only = TrialTable(table.results, {"accuracy": Metric(of="solved")})
+    assert overall_of(cell_rows(aggregate(solved_only), {}, question_fields=["turns"]), solved_only) is None
     apart = results({(model, turns): {0: 1.0} for model, turns in (("mlp", 1), ("rnn", 2), ("cnn", 1), ("cnn", 2))})
     assert overall_of(*apart) is None
     assert overall_of(*results(some_values(questions=(1,)))) is None
@@ -143,8 +143,8 @@ def test_there_is_nothing_without_a_metric_a_second_method_or_a_second_task(monk
     assert (overall.methods, overall.notes) == ((), ("3 methods are too many to be aggregated over tasks.",))
 
 
-def test_one_seed_a_question_says_nothing_of_a_pair():
-    """There are no two trials with different seeds on both sides: no probability, and no interval."""
+def test_one_seed_per_question_gives_no_probability():
+    """One seed per question gives no probability of improvement and no interval."""
     first, second = overall_of(*results(some_values(("mlp", "rnn"), seeds=1))).methods
     assert (first.improvements, second.improvements) == ((None, None), (None, None))
     assert first.interquartile_mean.interval is None

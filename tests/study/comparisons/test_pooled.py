@@ -1,4 +1,4 @@
-"""Rows that pool several trials of a seed: the seed is the unit, so repeating a trial adds nothing."""
+"""Rows that pool several trials of a seed: the seed is the unit, and repetitions add no evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEDS, SIZES = range(12), (2, 3, 4)
 
 
 def compared(by: list[str], rates: tuple[float, ...], optimizers: tuple[str, ...]) -> Contrasts:
-    """Compare rows of two models at three sizes, whose trials come to the same with every optimizer."""
+    """Compare rows of two models at three sizes, whose trials have the same outcome with every optimizer."""
     rows: list[dict[str, Any]] = []
     for place, (model, size) in enumerate(itertools.product(("A", "B"), SIZES)):
         solved = np.random.default_rng(place).random(len(SEEDS)) < rates[place % len(SIZES)]
@@ -33,26 +33,26 @@ def compared(by: list[str], rates: tuple[float, ...], optimizers: tuple[str, ...
     return contrasts(groups(aggregate_by(outcomes.trials), outcomes.by), outcomes.trials)
 
 
-def test_repeated_trials_of_a_seed_make_no_trend_clearer() -> None:
-    """With the same outcome four times, a trend has the p-value that it has with one."""
-    one = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam",))
-    four = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam", "sgd", "rmsprop", "lion"))
-    assert [(t.name, t.z, t.p_value, t.seeds) for t in four.trends] == [
-        (t.name, t.z, t.p_value, t.seeds) for t in one.trends
+def test_repeated_trials_of_a_seed_add_no_evidence() -> None:
+    """Four equal outcomes per seed give a trend the p-value of one."""
+    once = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam",))
+    repeated = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam", "sgd", "rmsprop", "lion"))
+    assert [(t.name, t.z, t.p_value, t.seeds) for t in repeated.trends] == [
+        (t.name, t.z, t.p_value, t.seeds) for t in once.trends
     ]
-    assert [finding.p_value for finding in four.pairs] == pytest.approx([finding.p_value for finding in one.pairs])
+    assert [finding.p_value for finding in repeated.pairs] == pytest.approx([finding.p_value for finding in once.pairs])
 
 
-def test_what_takes_trials_as_independent_is_left_out() -> None:
-    """Log-rank tests are made of one trial a seed, and a report says why there are none of several."""
+def test_tests_of_independent_trials_are_left_out() -> None:
+    """Log-rank tests need one trial per seed; with several, a note explains their absence."""
     assert compared(["model", "size"], (0.9, 0.9, 0.9), ("adam",)).speeds
     pooled = compared(["model", "size"], (0.9, 0.9, 0.9), ("adam", "sgd"))
     assert (pooled.speeds, pooled.slopes) == ((), ())
     assert "Some rows have several trials of a seed" in pooled.notes[0]
 
 
-def test_rows_that_share_a_few_seeds_are_not_tested() -> None:
-    """Neither common seeds nor independent samples: the finding says what would help; without any, it is Welch's."""
+def test_rows_that_share_few_seeds_are_not_tested() -> None:
+    """With only a few shared seeds the finding has a reason instead of a test; without any, Welch's test is used."""
 
     def finding(first_seed: int) -> Finding:
         rows = [
@@ -63,8 +63,8 @@ def test_rows_that_share_a_few_seeds_are_not_tested() -> None:
         ]
         source = Source("a.csv", pa.Table.from_pylist(rows), np.arange(len(rows)))
         outcomes = gather([source], ["model", "size"], wanted(["loss"]))
-        found = contrasts(groups(aggregate_by(outcomes.trials), outcomes.by), outcomes.trials)
-        return next(finding for finding in found.pairs if not finding.question)
+        tests = contrasts(groups(aggregate_by(outcomes.trials), outcomes.by), outcomes.trials)
+        return next(finding for finding in tests.pairs if not finding.question)
 
     assert (finding(0).test, finding(3).test) == ("sign-flip", "sign-flip")
     assert "give all rows the same seeds" in finding(10).reason

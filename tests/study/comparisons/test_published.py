@@ -20,7 +20,7 @@ WIDE = Cell("lab:Sum", "lab:mlp", {"width": 16, "label": "late", "depth": 2})
 
 
 def test_a_cell_repeats_a_row_with_its_values() -> None:
-    """Task, model and each hyperparameter of the row must be the cell's; an empty field leaves one open."""
+    """A row matches a cell in task, model and each hyperparameter; an empty field matches any value."""
     tables = PublishedTables.of_texts({"sums.csv": TABLE})
     published = tables.choose(WIDE, [WIDE])
     assert published is not None
@@ -48,19 +48,19 @@ def test_a_cell_repeats_a_row_with_its_values() -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
-    """A column that is missing, and a field that can't be what its column says."""
+    """A missing column or an invalid field is an error with the line."""
     with pytest.raises(InputError, match=message):
         PublishedTables.of_texts({"a.csv": text})
 
 
 def test_a_package_offers_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point that names the package is enough; the results that come along stay."""
+    """An entry point that names the package is enough; the built-in results stay."""
     site = write(tmp_path, tablelab__published__="")
     (site / "tablelab" / "published" / "sums.csv").write_text(TABLE)
     entry = "[seeded_study.published]\ntablelab = tablelab.published\n"
     monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="tablelab"))
-    found = repeated_cell(WIDE, [WIDE])
-    assert found is not None
-    assert found.solved == 50
+    published = repeated_cell(WIDE, [WIDE])
+    assert published is not None
+    assert published.solved == 50
     assert "Doe 2025" in published_sources()
     assert len(published_sources()) == 2

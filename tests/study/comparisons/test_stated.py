@@ -1,4 +1,4 @@
-"""Comparisons that a user asks for: by one factor, or each method at its own best value of another."""
+"""User-requested comparisons: by one factor, or each method at its own best value of another."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ACCURACY = {"accuracy": Metric(higher_is_better=True)}
 
 
 def table_of(means, *, seeds=20, by=("kind", "rate"), spread=0.05):
-    """Build trials of two kinds at several rates: the mean accuracy of each, with the luck of a seed added."""
+    """Build trials of two kinds at several rates: the mean accuracy of each, plus an effect of the seed."""
     rng = np.random.default_rng(0)
-    luck = rng.normal(size=seeds) * spread
+    seed_effects = rng.normal(size=seeds) * spread
     lines = [
-        (*values, seed, mean + luck[seed] + 0.02 * rng.normal())
+        (*values, seed, mean + seed_effects[seed] + 0.02 * rng.normal())
         for values, mean in means.items()
         for seed in range(seeds)
     ]
@@ -40,45 +40,45 @@ GOOD = {("adam", 0.1): 0.5, ("adam", 0.01): 0.9, ("sgd", 0.1): 0.9, ("sgd", 0.01
 
 
 def test_one_factor_is_compared_at_each_value_of_all_else():
-    """Of two factors, the one that is named is compared, and nothing is averaged over the other."""
+    """The named factor is compared at each value of the other, without averaging."""
     trials = table_of(GOOD)
-    found = contrasts(rows_of(trials), trials, statements=[Statement(("kind",))])
-    assert [(f.question, f.first, f.second, str(f.verdict)) for f in found.pairs] == [
+    tests = contrasts(rows_of(trials), trials, statements=[Statement(("kind",))])
+    assert [(f.question, f.first, f.second, str(f.verdict)) for f in tests.pairs] == [
         ("rate 0.01", "kind adam", "kind sgd", "first better"),
         ("rate 0.1", "kind adam", "kind sgd", "second better"),
     ]
-    assert "at rate 0.01, kind adam has the highest accuracy" in headline(rows_of(trials), found).lower()
+    assert "at rate 0.01, kind adam has the highest accuracy" in headline(rows_of(trials), tests).lower()
 
 
 def test_tuned_methods_are_compared_at_their_own_best_values():
-    """Each at its best value they are alike, though either is far better at one value; the report says which won."""
+    """At their own best values both methods are alike, though they differ at equal values; a note gives the values."""
     trials = table_of(GOOD)
-    found = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))])
-    (finding,) = found.pairs
+    tests = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))])
+    (finding,) = tests.pairs
     assert finding.test == "tuned sign-flip"
     assert finding.values == pytest.approx((0.9, 0.9), abs=0.05)
     assert finding.winner is None
     assert finding.note == (
         "each at the values that other seeds choose: kind adam rate 0.01 (40 of 40); kind sgd rate 0.1 (40 of 40)"
     )
-    sentence = headline(rows_of(trials), found)
+    sentence = headline(rows_of(trials), tests)
     assert sentence.startswith("Each method at its own best rate, kind adam 0.898")
     assert "kind adam and kind sgd are not distinguished (p = " in sentence
-    assert found.winners == frozenset()
+    assert tests.winners == frozenset()
 
 
 def test_a_tuned_method_that_is_better_is_named():
-    """Where the best values differ by far, the better method is named with both numbers."""
+    """If the best values differ clearly, the better method is named with both numbers."""
     trials = table_of(GOOD | {("sgd", 0.1): 0.6})
-    found = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))])
-    (finding,) = found.pairs
+    tests = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))])
+    (finding,) = tests.pairs
     assert finding.winner == "kind adam"
-    sentence = headline(rows_of(trials), found)
+    sentence = headline(rows_of(trials), tests)
     assert "kind adam has the best accuracy: better than kind sgd (0.898 against 0.596), p < 0.001; each at" in sentence
 
 
-def test_choosing_on_other_seeds_doesnt_reward_more_values():
-    """A method with ten equal values isn't better than one with a single value, as the best of ten on all seeds is."""
+def test_tuning_does_not_reward_more_values():
+    """A method with ten equal values isn't better than one with a single value."""
     rng = np.random.default_rng(1)
     lines = [
         (kind, rate, seed, rng.normal())
@@ -96,7 +96,7 @@ def test_choosing_on_other_seeds_doesnt_reward_more_values():
 
 
 def test_the_default_for_undeclared_columns_is_one_factor_at_a_time():
-    """Each factor is compared within each value of the other: six pairs of four rows would include diagonals."""
+    """Each factor is compared within each value of the other, without diagonal pairs."""
     plan = comparison_plan(rows_of(table_of(GOOD)))
     assert [(", ".join(question.factor), question.name) for question in plan.questions] == [
         ("kind", "rate 0.01"),

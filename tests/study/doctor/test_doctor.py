@@ -1,4 +1,4 @@
-"""What the doctor says of what is wrong, on nodes that can't all be had here."""
+"""Findings of the doctor about nodes, most of which are simulated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHER = Node("0b" * 28, "other", head=False, cpus=4, gpus=0, cpu_percent=None)
 
 
 def judged(on_head: NodeReport | None, on_other: NodeReport | None, **changes: Any) -> dict[str, Check]:
-    """Judge two nodes by what they report; None of one that didn't answer."""
+    """Judge two nodes by their reports; None stands for a node that didn't answer."""
     arguments = {
         "alive": [HEAD, OTHER],
         "answers": [
@@ -38,20 +38,20 @@ def judged(on_head: NodeReport | None, on_other: NodeReport | None, **changes: A
 
 
 def states(checks: dict[str, Check]) -> dict[str, str]:
-    """Give those that aren't fine; each says what to do."""
+    """Return the checks that aren't ok; each has a fix."""
     bad = {name: check for name, check in checks.items() if check.state != "ok"}
     assert all(check.fix for check in bad.values())
     assert all(set(check.as_json()) == {"name", "state", "found", "mend"} for check in bad.values())
     return {name: check.state for name, check in bad.items()}
 
 
-def test_two_nodes_that_are_fine():
-    """Of nodes that agree and lack nothing, every check is ok."""
+def test_equal_nodes_pass_every_check():
+    """Two equal nodes that lack nothing pass every check."""
     assert states(judged(FINE, FINE)) == {}
 
 
-def test_versions_that_differ():
-    """Nodes that differ are a failure that names package, versions and nodes; one here that differs is a warning."""
+def test_different_versions_are_reported():
+    """Versions that differ between nodes fail with their names; those that differ from this machine are a warning."""
     older = replace(FINE, versions=versions() | {"torch": "1.0.0"})
     apart = judged(FINE, older)
     assert states(apart) == {"versions": "failed"}
@@ -64,8 +64,8 @@ def test_versions_that_differ():
     assert judged(FINE, lacking)["versions"].finding == finding
 
 
-def test_a_folder_that_is_not_shared():
-    """A node that doesn't see what another wrote, or can't write, is named, each with its trouble."""
+def test_an_unshared_folder_is_reported():
+    """A node that can't see another's files, or can't write, is named with its problem."""
     unshared = judged(FINE, replace(FINE, shared=False))
     assert states(unshared) == {"store on nodes": "failed"}
     assert (
@@ -75,8 +75,8 @@ def test_a_folder_that_is_not_shared():
     assert closed["store on nodes"].finding == "other (0b0b0b): can't write in /shared: Permission denied"
 
 
-def test_gpus_that_are_not_seen():
-    """A GPU that Ray counts and torch doesn't see is a failure of its node; seen ones are counted."""
+def test_missing_gpus_are_reported():
+    """A GPU that Ray counts and torch doesn't see fails the node's check; visible ones are counted."""
     two = replace(OTHER, gpus=2)
     unseen = judged(FINE, replace(FINE, gpus=("H100",)), alive=[HEAD, two])
     assert states(unseen) == {"GPUs on nodes": "failed"}
@@ -85,14 +85,14 @@ def test_gpus_that_are_not_seen():
     assert (states(enough), enough["GPUs on nodes"].finding) == ({}, "2 seen by torch")
 
 
-def test_what_else_nodes_lack():
-    """Silence, a node not asked, tracking, a clock that is off and a full disk are told with the node's name."""
+def test_other_problems_of_nodes_are_reported():
+    """Silence, an unasked node, tracking, a wrong clock and a full disk are reported with the node's name."""
     silent = judged(FINE, None)
     assert states(silent) == {"nodes": "failed"}
     assert silent["nodes"].finding == "other (0b0b0b): it doesn't answer: timed out"
     new = judged(FINE, FINE, answers=[Answer(HEAD.id, FINE, "", 0.0)])
     assert new["nodes"].finding == "other (0b0b0b): it wasn't asked"
-    assert set(judged(None, None)) == {"nodes"}  # of the rest nothing is known
+    assert set(judged(None, None)) == {"nodes"}  # all other checks need answers
     bad = replace(FINE, tracking="it doesn't accept the password", free_bytes=10**9)
     checks = judged(FINE, FINE, answers=[Answer(HEAD.id, FINE, "", 0.0), Answer(OTHER.id, bad, "", -7.25)])
     assert states(checks) == {"tracking on nodes": "failed", "clocks": "warning", "room on nodes": "failed"}
@@ -108,8 +108,8 @@ def test_what_else_nodes_lack():
         ("room here", "room on nodes"),
     ],
 )
-def test_a_laptop_needs_less(here, there):
-    """What fails on this machine is a warning if the nodes can do it, and a failure if they can't, or weren't asked."""
+def test_a_failure_here_is_a_warning_if_nodes_pass(here, there):
+    """A failure on this machine is a warning if the nodes pass, and stays a failure if they fail or weren't asked."""
     failed = Check(here, "failed", "no route to host", "fix it")
     assert there in judged(FINE, FINE)
     assert eased(failed, list(judged(FINE, FINE).values())).state == "warning"
@@ -119,15 +119,15 @@ def test_a_laptop_needs_less(here, there):
     assert eased(fine, list(judged(FINE, FINE).values())) == fine
 
 
-def test_without_a_cluster_nothing_is_eased(tmp_path):
-    """On this machine alone, a store that can't be written and a tracking server that doesn't answer are failures."""
+def test_without_a_cluster_failures_stay_failures(tmp_path):
+    """On this machine alone, an unwritable store and a silent tracking server are failures."""
     values = {"store": "/dev/null/studies", "tracking_uri": "http://127.0.0.1:9", "cluster": None}
     states = {check.name: check.state for check in examine(values)}
     assert (states["store"], states["tracking"], states["cluster"]) == ("failed", "failed", "skipped")
 
 
 def test_engines_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine is compiled once; if it can't be, the check fails and says why."""
+    """An engine is compiled once; if that fails, the check fails with the reason."""
     engine = ENGINES["fused"]
     done: list[str] = []
     monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))

@@ -1,4 +1,4 @@
-"""`study run FILE --debug`: one trial on the terminal, and a debugger where it fails."""
+"""`study run FILE --debug`: one trial on the terminal, with a debugger at its failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["lab"]
 
 @pytest.fixture
 def file(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write the study of a user's function, of which seed 1 fails, and go to its folder."""
+    """Write the study of a user's function whose seed 1 fails, and change to its folder."""
     import yaml
 
     path = lab / "mine.yaml"
@@ -35,7 +35,7 @@ def trial_of(lab: Path, seed: int) -> str:
 
 
 def test_a_trial_prints_its_steps_and_stores_nothing(lab: Path, file: Path) -> None:
-    """Without an id it is the first one."""
+    """Without an id the first trial runs and prints its steps; nothing is stored."""
     done = CliRunner().invoke(main, ["run", str(file), "--debug"])
     assert done.exit_code == 0
     first, *steps = done.output.splitlines()
@@ -53,7 +53,7 @@ def test_a_failure_is_shown_with_the_users_file(lab: Path, file: Path) -> None:
 
 
 def test_a_program_has_the_terminal(tmp_path: Path) -> None:
-    """It runs in a folder that is gone afterwards, and what it wrote is named."""
+    """The program has the terminal, and runs in a temporary folder; the files that it wrote are named."""
     (tmp_path / "train.sh").write_text('read line; echo "heard $line, seed $1"; echo {} > metrics.json; exit "$1"')
     content = {"study": "p", "command": "sh train.sh {seed}", "results": "metrics.json", "metrics": {"a": "lower"}}
     (tmp_path / "p.yaml").write_text(str(content | {"seeds": [3]}))
@@ -69,22 +69,22 @@ def test_a_program_has_the_terminal(tmp_path: Path) -> None:
 
 
 def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
-    """It has the variables of the user's function."""
-    ours, theirs = pty.openpty()
+    """The debugger has the variables of the user's function."""
+    terminal, child_side = pty.openpty()
     words = [sys.executable, "-m", "study", "run", str(file), "--debug", "--trial", trial_of(lab, 1)]
-    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=lab) as process:
-        os.close(theirs)
-        os.write(ours, b"p seed + 41\nq\n")
-        shown = b""
+    with subprocess.Popen(words, stdin=child_side, stdout=child_side, stderr=child_side, cwd=lab) as process:
+        os.close(child_side)
+        os.write(terminal, b"p seed + 41\nq\n")
+        output = b""
         try:
-            while data := os.read(ours, 4096):
-                shown += data
-        except OSError:  # how the end of a terminal is told
+            while data := os.read(terminal, 4096):
+                output += data
+        except OSError:  # a closed terminal raises this
             pass
         process.wait()
-    os.close(ours)
-    assert b"(Pdb) " in shown
-    assert b"\r\n42\r\n" in shown
+    os.close(terminal)
+    assert b"(Pdb) " in output
+    assert b"\r\n42\r\n" in output
     assert process.returncode == 1
 
 
@@ -97,7 +97,7 @@ def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
         (("demo", "--debug"), "needs a training function or a program"),
     ],
 )
-def test_mistakes(file: Path, words: tuple[str, ...], message: str) -> None:
+def test_invalid_options_are_errors(file: Path, words: tuple[str, ...], message: str) -> None:
     refused = CliRunner().invoke(main, ["run", *words])
     assert refused.exit_code == 2
     assert message in refused.output

@@ -1,4 +1,4 @@
-"""When a run should end because its trials fail for one reason."""
+"""Early stop of runs whose trials fail for one reason."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def by_seed(plan: Plan) -> list[Trial]:
 
 
 def test_ten_trials_that_fail_for_one_reason_end_a_run() -> None:
-    """Whatever cells they are of, and however many packs they come in; nine don't."""
+    """Ten first failures with one reason end a run, in any cells and packs; nine don't."""
     plan = planned(seeds=20)
     early_stop, trials = begun(plan), by_seed(plan)
     assert early_stop.add(failed(trials[:9])) is None
@@ -52,41 +52,41 @@ def test_ten_trials_that_fail_for_one_reason_end_a_run() -> None:
     )
 
 
-def test_one_result_or_another_reason_lets_a_run_go_on() -> None:
-    """Then something works, or more than one thing is wrong."""
+def test_a_result_or_a_second_reason_lets_a_run_continue() -> None:
+    """A result, or a second reason, lets the run continue."""
     plan = planned(seeds=20)
     trials = by_seed(plan)
     assert begun(plan).add([*done(trials[:2]), *failed(trials[2:12])]) is None
     assert begun(plan).add([*failed(trials[:2], "KeyError: 'a'"), *failed(trials[2:12])]) is None
 
 
-def test_a_cell_of_which_all_trials_fail_ends_a_run() -> None:
-    """Though others have results; of many seeds the first ten are enough, and two trials are too few."""
+def test_a_cell_whose_trials_all_fail_ends_a_run() -> None:
+    """All failures of a cell end the run despite other results; ten of many seeds suffice, and two are too few."""
     for seeds, enough in ((2, None), (3, 3), (20, 10)):
         plan = planned(seeds)
         cell, other = ([trial for trial in plan.trials if trial.cell == cell] for cell in plan.cells)
         early_stop = begun(plan)
         assert early_stop.add(done(other)) is None
-        said = [early_stop.add(failed([trial])) for trial in cell]
-        assert next((count for count, why in enumerate(said, 1) if why is not None), None) == enough
+        reasons = [early_stop.add(failed([trial])) for trial in cell]
+        assert next((count for count, reason in enumerate(reasons, 1) if reason is not None), None) == enough
 
 
 def test_results_of_an_earlier_run_count() -> None:
-    """A cell that has a result isn't wrong as a whole."""
+    """A cell with a result of an earlier run doesn't end the run."""
     plan = planned(seeds=5)
     pending = [trial for trial in plan.trials if trial.seed]
     assert begun(plan, pending).add(failed([trial for trial in pending if trial.cell == plan.cells[0]])) is None
 
 
-def test_a_pack_lost_by_its_surroundings_is_one_failure() -> None:
-    """A large pack that ran out of memory says little of the others; one whose code raises says all."""
+def test_a_pack_that_ran_out_of_memory_is_one_failure() -> None:
+    """A pack that ran out of memory is one failure; a pack whose code raises counts with all trials."""
     plan = planned(seeds=20)
     assert begun(plan).add(failed(plan.trials, "MemoryError"), has_crashed=True) is None
     assert begun(plan).add(failed(plan.trials), has_crashed=True) is not None
 
 
 def test_a_candidate_of_a_search_may_fail() -> None:
-    """Searches try what can't work; only if several candidates fail alike is something else wrong."""
+    """One failed candidate doesn't end a search; failures of several candidates do."""
     plan = planned(20, SEARCH)
     first, second = ([Trial(cell, seed) for seed in range(20)] for cell in plan.cells[:2])
     early_stop = begun(plan)

@@ -1,4 +1,4 @@
-"""What the driver does with what it hears: counts, stores failures, publishes, and waits for no store."""
+"""The driver's monitor: it counts, stores failures, publishes, and doesn't wait for the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPEC = "{study: s, question: q, task: {name: simple}, models: [NMU], seeds: 20, 
 
 
 class Watched:
-    """A study of 20 trials in one pack, and what a person reads of it."""
+    """A study of 20 trials in one pack, with its console output."""
 
     def __init__(self, root: Path) -> None:
         self.folder: StudyStore = Store(root).study("s")
@@ -33,7 +33,7 @@ class Watched:
         self._out = io.StringIO()
 
     def begin(self) -> None:
-        """Begin an attempt, and have the study as its driver has it."""
+        """Begin an attempt, and hold the study as its driver does."""
         self.folder = self.folder.of_attempt(self.folder.begin_attempt())
 
     @contextmanager
@@ -54,7 +54,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
-    """Give a study that nothing was done of."""
+    """Give a study without results."""
     return Watched(tmp_path)
 
 
@@ -64,7 +64,7 @@ def halves(pack: Pack) -> tuple[Pack, Pack]:
 
 
 def test_a_split_pack_is_counted_by_its_parts(watched):
-    """Parts of parts too; the whole, told done after them, isn't counted again, nor read."""
+    """Parts of parts are counted too; the split packs, reported done after them, aren't counted again."""
     first, second = halves(watched.pack)
     quarters = halves(first)
     with watched.monitored() as watch:
@@ -78,15 +78,15 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
     assert "20 unsolved" in watched.told[-1]
 
 
-def test_compiling_is_told_once_a_machine(watched):
-    """That an engine is being compiled, and when that is over, is told once of each machine, whoever waits there."""
+def test_compiling_is_reported_once_per_machine(watched):
+    """The start and end of compiling are reported once per machine, however many workers wait there."""
     with watched.monitored() as watch:
         for machine in ("node-1", "node-2"):
             watch(Preparing("fused", machine, "compiling", watched.pack.id))
             for doing in ("waiting", "ready", "ready"):
                 watch(Preparing("fused", machine, doing, "another"))
-    told = [line for line in watched.told if "node-" in line]
-    assert [line.split(":")[0] for line in told] == [
+    lines = [line for line in watched.told if "node-" in line]
+    assert [message.split(":")[0] for message in lines] == [
         "compiling the fused engine, once on node-1",
         "the fused engine is compiled on node-1",
         "compiling the fused engine, once on node-2",
@@ -94,20 +94,20 @@ def test_compiling_is_told_once_a_machine(watched):
     ]
 
 
-def test_a_rough_error_is_told_as_it_is(watched):
-    """Brackets and escape sequences of an error, or an error without words, end nothing: the pack is tried again."""
+def test_errors_are_printed_literally(watched):
+    """Brackets, escape sequences or an empty error don't end the run; the pack is retried."""
     with watched.monitored() as watch:
         watch(PackCrashed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
         watch(PackCrashed(watched.pack.id, "\n"))
         watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
-    told = "\n".join(watched.told)
-    assert r"will be retried: RuntimeError: [/pytorch/aten] \x1b[2J" in told
-    assert "will be retried: it gave no reason" in told
-    assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in told
+    output = "\n".join(watched.told)
+    assert r"will be retried: RuntimeError: [/pytorch/aten] \x1b[2J" in output
+    assert "will be retried: it gave no reason" in output
+    assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in output
 
 
-def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):
-    """A worker dies after it has split a pack; another has room for it."""
+def test_a_split_pack_that_is_trained_undivided_is_counted(watched):
+    """A split pack that another worker trains undivided is counted once."""
     with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, halves(watched.pack)))
         watched.store(watched.pack)
@@ -115,8 +115,8 @@ def test_a_pack_that_was_split_and_then_trained_whole_is_counted(watched):
     assert "20/20 trials" in watched.told[-1]
 
 
-def test_of_a_split_pack_only_what_is_not_done_fails(watched):
-    """The half that is done stays so."""
+def test_only_the_unfinished_part_of_a_split_pack_fails(watched):
+    """The half that is done stays done."""
     first, second = halves(watched.pack)
     with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
@@ -130,7 +130,7 @@ def test_of_a_split_pack_only_what_is_not_done_fails(watched):
 
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Give a flag that, set, keeps the store away from who reads a pack; it is tried again at once."""
+    """Give a flag that, while set, makes the store unavailable to readers of packs; pauses between retries are zero."""
     flag, read = threading.Event(), StudyStore.read_pack
 
     def read_pack(folder: StudyStore, pack_id: str, *, with_curves: bool = True) -> object:
@@ -143,12 +143,12 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     return flag
 
 
-def _told_of(lines: Sequence[str], words: str) -> int:
+def _line_count(lines: Sequence[str], words: str) -> int:
     return sum(words in line for line in lines)
 
 
-def test_the_driver_waits_for_no_store(watched, away):
-    """What is done while the store is away is counted when it is back, and both are told once."""
+def test_the_driver_does_not_wait_for_the_store(watched, away):
+    """Packs done while the store is away are counted on its return; both events are reported once."""
     first, second = halves(watched.pack)
     with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
@@ -158,15 +158,15 @@ def test_the_driver_waits_for_no_store(watched, away):
         watch(PackDone(first.id))
         watch(PackDone(second.id))
         watch(PackDone(watched.pack.id))
-        assert _told_of(watched.told, "on holiday. Trying again") == 1
+        assert _line_count(watched.told, "on holiday. Trying again") == 1
         away.clear()
     assert "20/20 trials" in watched.told[-1]
-    assert _told_of(watched.told, "the store is back") == 1
-    assert _told_of(watched.told, "on holiday") == 1
+    assert _line_count(watched.told, "the store is back") == 1
+    assert _line_count(watched.told, "on holiday") == 1
 
 
 def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
-    """Asked to stop, it leaves to the next run what it can't read."""
+    """A stopped driver leaves unreadable packs to the next run."""
     with watched.monitored() as watch:
         watched.store(watched.pack)
         away.set()
@@ -175,8 +175,8 @@ def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
     assert "0/20 trials" in watched.told[-1]
 
 
-def test_patience_ends(watched, away, monkeypatch):
-    """A store that stays away ends the run with its own words."""
+def test_a_store_that_stays_away_ends_the_run(watched, away, monkeypatch):
+    """A store that stays away ends the run with its own error."""
     monkeypatch.setattr("study.driver.monitor.Later", lambda notify, patience_s: retry.Later(notify, 0.0))
     watched.store(watched.pack)
     away.set()
@@ -189,8 +189,8 @@ def test_patience_ends(watched, away, monkeypatch):
 @pytest.mark.parametrize(
     "event", [Notice("the study is gone"), PackCrashed("00aa", "it is gone"), PackFailed("00aa", "it is gone")]
 )
-def test_a_study_that_is_gone_ends_the_run_when_a_worker_tells_of_it(watched, event):
-    """With the first word of it the driver's patience begins; when that is over, it ends, and has written nothing."""
+def test_a_removed_study_ends_the_run(watched, event):
+    """The run ends once its patience after the first report is over, and has written nothing."""
     watched.begin()
     event = PackFailed(watched.pack.id, event.error) if isinstance(event, PackFailed) else event
     with watched.monitored(patience_s=0.0) as watch:
@@ -201,8 +201,8 @@ def test_a_study_that_is_gone_ends_the_run_when_a_worker_tells_of_it(watched, ev
     assert not watched.folder.path.exists()
 
 
-def test_a_study_that_comes_back_is_watched_on(watched, monkeypatch):
-    """While patience lasts, a renamed study costs nothing: what it missed is counted when it is back."""
+def test_a_study_that_returns_is_watched_again(watched, monkeypatch):
+    """A study that is renamed and returns in time loses no result: missed packs are counted on its return."""
     monkeypatch.setattr(retry, "_FIRST_PAUSE_S", 0.0)
     watched.begin()
     elsewhere = watched.folder.path.with_name("elsewhere")
@@ -214,11 +214,11 @@ def test_a_study_that_comes_back_is_watched_on(watched, monkeypatch):
         assert not watched.folder.path.exists()
         elsewhere.rename(watched.folder.path)
     assert "20/20 trials" in watched.told[-1]
-    assert _told_of(watched.told, "Trying again") == _told_of(watched.told, "the store is back") == 1
+    assert _line_count(watched.told, "Trying again") == _line_count(watched.told, "the store is back") == 1
 
 
-def test_a_store_that_is_away_for_workers_alone_ends_nothing(watched, monkeypatch):
-    """Workers train on without it, so what they tell of it is no reason for the driver to lose patience."""
+def test_a_store_unavailable_only_to_workers_does_not_end_the_run(watched, monkeypatch):
+    """Workers train on without the store, and their notices don't use up the driver's patience."""
     watched.begin()
 
     def away(folder: StudyStore) -> None:
@@ -227,10 +227,10 @@ def test_a_store_that_is_away_for_workers_alone_ends_nothing(watched, monkeypatc
     monkeypatch.setattr(StudyStore, "check", away)
     with watched.monitored(patience_s=0.0) as watch:
         watch(Notice("no checkpoint was kept, and training goes on"))
-    assert _told_of(watched.told, "Trying again") == 0
+    assert _line_count(watched.told, "Trying again") == 0
 
 
-def test_a_study_that_grows_is_watched_on(watched):
+def test_added_packs_are_counted(watched):
     """Packs that are added when the others are done are counted with them."""
     first, second = halves(watched.pack)
     console = Console(file=io.StringIO())

@@ -1,4 +1,4 @@
-"""When a study ends, the command of the user's own settings is run; nothing of the study depends on it."""
+"""The notification command of the user's settings at the end of a study, on which the study doesn't depend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.commands import CHECKPOINT, DEADLINE_S, blow, invoke, starting
 from tests.engines import ENGINES, use_engines
 from tests.study.cluster.crashing import Crashing
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 LITTLE = {
@@ -43,7 +43,7 @@ with open(sys.argv[1], "a") as file:
 
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -56,7 +56,7 @@ def name_command(*words: str, file: Path | None = None) -> None:
 
 
 def writing(log: Path) -> tuple[str, ...]:
-    """Return a command that writes what it is given into a file."""
+    """Return a command that appends its arguments and variables to a file."""
     return (sys.executable, "-c", WRITE, str(log), "{study}: {ending}", "{finding}", "{report}", "$(touch here); `x`")
 
 
@@ -70,8 +70,8 @@ def news_in(log: Path) -> list[tuple[list[str], dict[str, str]]]:
     return [(words, variables) for words, variables in map(json.loads, log.read_text().splitlines())]
 
 
-def test_the_command_learns_how_a_study_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures, then the finish: as words and variables, through no shell; a run with nothing to do is no news."""
+def test_the_command_gets_the_ending_of_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command gets each ending as words and variables, without a shell; a run without work doesn't notify."""
     log = tmp_path / "log"
     name_command(*writing(log))
     use_engines(monkeypatch, {"crashing": Crashing()})
@@ -93,8 +93,8 @@ def test_the_command_learns_how_a_study_ended(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in Path.cwd().iterdir()] == ["studies"]
 
 
-def test_an_error_is_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that ends a run is still raised, and the command learns of it; one before the start is not news."""
+def test_an_error_notifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that ends a run is still raised, and notifies; an error before the start doesn't."""
     log = tmp_path / "log"
     name_command(*writing(log))
     loaded = study.load(LITTLE, store=tmp_path / "studies", tracking_uri="off")
@@ -108,23 +108,23 @@ def test_an_error_is_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert words[:3] == ["little: error", "division by zero", ""]
 
 
-def test_an_interrupted_study_is_news(tmp_path: Path) -> None:
-    """After SIGTERM in mid-study, once checkpoints are kept."""
+def test_an_interrupted_study_notifies(tmp_path: Path) -> None:
+    """SIGTERM in mid-study notifies once checkpoints are saved."""
     log = tmp_path / "log"
     name_command(*writing(log))
     long = LITTLE | {"protocol": {"iterations": 10_000, "evaluate_every": 500, "evaluation_rows": 50}}
     Path("little.yaml").write_text(json.dumps(long))
     with starting(Path.cwd()) as start:
-        words = ("run", "little.yaml", "--local", "--tracking-uri", "off", "--checkpoint-every-s", "0")
-        driver = start(*words, **blow(tmp_path / "struck", CHECKPOINT, signal.SIGTERM))
+        arguments = ("run", "little.yaml", "--local", "--tracking-uri", "off", "--checkpoint-every-s", "0")
+        driver = start(*arguments, **blow(tmp_path / "struck", CHECKPOINT, signal.SIGTERM))
         output, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == 130, output
-    [(words_, _)] = news_in(log)
-    assert words_[:2] == ["little: interrupted", "no trial is done yet"]
+    [(words, _)] = news_in(log)
+    assert words[:2] == ["little: interrupted", "no trial is done yet"]
 
 
-def test_a_folder_runs_nothing(tmp_path: Path) -> None:
-    """A command that only the working folder's file names isn't run, and that is said."""
+def test_the_command_of_a_folder_is_not_run(tmp_path: Path) -> None:
+    """A command that only the working folder's file names isn't run, and the run says so."""
     log = tmp_path / "log"
     name_command(*writing(log), file=Path("study.toml"))
     ending, text = train(tmp_path / "studies")
@@ -145,10 +145,10 @@ def test_a_folder_runs_nothing(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_command_that_fails_or_hangs_harms_nothing(
+def test_a_command_that_fails_or_hangs_does_not_affect_the_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], reason: str
 ) -> None:
-    """It is warned of, with the reason; the study has finished all the same, and no process is left."""
+    """A warning gives the reason; the study finishes, and no process is left."""
     monkeypatch.setattr(notify, "_TIMEOUT_S", 2.0)
     name_command(*words)
     ending, text = train(tmp_path / "studies")
@@ -161,8 +161,8 @@ def test_a_command_that_fails_or_hangs_harms_nothing(
 
 
 @pytest.mark.parametrize("value", ['"notify-send"', "[]", "[1]", '["notify-send", "{name}"]', '["a", ""]'])
-def test_a_mistake_in_the_command_is_said_before_anything_starts(tmp_path: Path, value: str) -> None:
-    """It is a mistake of the settings, with an example, from the command line and from Python."""
+def test_a_mistake_in_the_command_is_an_error_before_the_start(tmp_path: Path, value: str) -> None:
+    """A mistake is an error of the settings with an example, on the command line and in Python."""
     user_file().write_text(f"notify = {value}\n")
     with pytest.raises(StudyError, match=r"notify: .*(must be a command|there are \{study\})"):
         train(tmp_path / "studies")

@@ -1,4 +1,4 @@
-"""Results of a training function that depend on the order of trials are noticed before it trains."""
+"""The check before training that a function's results don't depend on the order of trials."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def hangs(seed):
 
 @pytest.fixture(name="study_of")
 def _study_of(lab: Path) -> Callable[..., Spec]:
-    """Return what parses a study of one of the functions."""
+    """Return a function that parses a study of one of the functions."""
     (lab / "leaky.py").write_text(LEAKY)
 
     def study_of(function: str, **more: object) -> Spec:
@@ -171,7 +171,7 @@ def checked(spec: Spec) -> tuple[str, str]:
 def test_state_that_leaks_between_trials_is_named(
     study_of: Callable[..., Spec], function: str, left_behind: str
 ) -> None:
-    """The sentence has the seeds, both values, what was changed, and what to do; first steps are enough."""
+    """The sentence has the seeds, both values, the changed state and the remedy; first steps suffice."""
     verdict, sentence = checked(study_of(function))
     assert verdict == "differs"
     assert "seed 1 gave loss" in sentence
@@ -189,13 +189,13 @@ def test_a_failure_after_another_trial_is_a_leak(study_of: Callable[..., Spec]) 
 
 
 @pytest.mark.parametrize("function", ["clean", "endless_and_clean", "not_a_number"])
-def test_trials_that_depend_on_their_seeds_alone_pass(study_of: Callable[..., Spec], function: str) -> None:
-    """State that each trial sets anew, global generators and diverged trials don't make a difference."""
+def test_trials_that_depend_only_on_their_seeds_pass(study_of: Callable[..., Spec], function: str) -> None:
+    """State that each trial resets, global generators and diverged trials pass the check."""
     assert checked(study_of(function)) == ("same", "")
 
 
-def test_a_trial_that_never_repeats_is_no_leak(study_of: Callable[..., Spec]) -> None:
-    """A generator without a seed is reported as such, since an own process wouldn't help."""
+def test_an_unseeded_generator_is_not_a_leak(study_of: Callable[..., Spec]) -> None:
+    """A generator without a seed is reported as such, since a separate process wouldn't help."""
     verdict, sentence = checked(study_of("without_seed"))
     assert verdict == "unrepeatable"
     assert "a generator without a seed" in sentence
@@ -206,10 +206,10 @@ def test_a_trial_that_never_repeats_is_no_leak(study_of: Callable[..., Spec]) ->
     ("function", "reason"),
     [("fails", "ValueError: no data (leaky.py:"), ("dies", "exit code 0"), ("hangs", "it took longer than")],
 )
-def test_trials_that_cannot_be_checked_are_left_to_verify(
+def test_uncheckable_trials_are_left_to_verify(
     study_of: Callable[..., Spec], monkeypatch: pytest.MonkeyPatch, function: str, reason: str
 ) -> None:
-    """A trial that fails, ends its process or takes long keeps the check from a verdict, and nothing else."""
+    """A trial that fails, exits its process or takes long prevents only the check's verdict."""
     monkeypatch.setattr(order_check, "_TRIAL_S", 0.5 if function == "hangs" else 60.0)
     verdict, sentence = checked(study_of(function))
     assert verdict == "unknown"
@@ -218,7 +218,7 @@ def test_trials_that_cannot_be_checked_are_left_to_verify(
 
 
 def trained(spec: Spec, store: Path) -> str:
-    """Run a study in this process, and return what it printed."""
+    """Run a study in this process, and return its output."""
     text = StringIO()
     options = Options(store, None, local=True, pack_size=1)
     assert run(make_plan(spec), options, Console(file=text, width=1000)) is Ending.FINISHED
@@ -226,7 +226,7 @@ def trained(spec: Spec, store: Path) -> str:
 
 
 def test_a_run_warns_and_its_report_says_so(study_of: Callable[..., Spec], tmp_path: Path) -> None:
-    """The warning comes before training, stays for the same code, and goes with code that has no leak."""
+    """The warning precedes training, stays for the same code, and disappears with code without a leak."""
     store = tmp_path / "studies"
     warning = "Results depend on the order of trials"
     output = trained(study_of("counter"), store)
@@ -234,14 +234,14 @@ def test_a_run_warns_and_its_report_says_so(study_of: Callable[..., Spec], tmp_p
     results = load_results("leaky", store)
     assert any(warning in note for note in results.notes)
     assert warning in (store / "leaky" / "report" / "report.md").read_text()
-    assert sorted(results.table["loss"].to_pylist()) == [1, 2, 3]  # the check has counted elsewhere
+    assert sorted(results.table["loss"].to_pylist()) == [1, 2, 3]  # the check has counted in another process
     assert warning in trained(study_of("counter", seeds=5), store)
     assert warning not in trained(study_of("clean"), store)
     assert not any(warning in note for note in load_results("leaky", store).notes)
 
 
 def test_a_verdict_is_kept_for_the_same_code(study_of: Callable[..., Spec], lab: Path, tmp_path: Path) -> None:
-    """More seeds need no other check; changed code does."""
+    """Additional seeds need no new check; changed code does."""
     store = tmp_path / "studies"
     trained(study_of("clean"), store)
     folder = Store(store).study("leaky")
@@ -253,8 +253,8 @@ def test_a_verdict_is_kept_for_the_same_code(study_of: Callable[..., Spec], lab:
     assert "kept from before" not in trained(study_of("clean"), store)
 
 
-def test_trials_with_processes_of_their_own_are_not_checked(study_of: Callable[..., Spec], tmp_path: Path) -> None:
-    """They share no state, so a leak can't change their results."""
+def test_isolated_trials_are_not_checked(study_of: Callable[..., Spec], tmp_path: Path) -> None:
+    """Isolated trials share no state, and aren't checked."""
     store = tmp_path / "studies"
     assert "order of trials" not in trained(study_of("counter", isolation="process"), store)
     assert set(load_results("leaky", store).table["loss"].to_pylist()) == {1}

@@ -1,4 +1,4 @@
-"""What is left of a study is shown as every table shows values, and what it may lack is said."""
+"""Outlines of planned work: formatted values and warnings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from study.plan.plan import make_plan
 from study.spec import load_spec
 
 
-def test_what_does_not_apply_is_a_dash(tmp_path):
-    """A model without a hyperparameter has a dash there, numbers and choices are written for readers."""
+def test_unused_hyperparameters_are_dashes(tmp_path):
+    """A hyperparameter that a model lacks is a dash; numbers and choices are formatted for readers."""
     console = Console(width=200, record=True)
     console.print(quick(make_plan(load_spec("digits-product")), tmp_path))
     lines = console.export_text().splitlines()
@@ -39,8 +39,8 @@ EASY = {
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_plan_is_measured_against_the_studies_of_the_store(tmp_path: Path) -> None:
-    """Fewer iterations than the first solved trial there needed are warned of, in text and as JSON; as many are not."""
+def test_a_plan_is_compared_with_stored_studies(tmp_path: Path) -> None:
+    """Fewer iterations than the first solved trial of a stored study needed are a warning, in text and JSON."""
     study.load(EASY, store=tmp_path, tracking_uri="off").run(local=True)
     results = study.open("easy", store=tmp_path).results().table
     first = pc.min(results["solved_at_iteration"]).as_py()

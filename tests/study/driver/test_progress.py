@@ -1,4 +1,4 @@
-"""What a person sees while a study runs."""
+"""Progress of a running study, as displayed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from study.records import Outcome, Preparing, Progress, Result, WorkersWait
 from tests.study.builders import small_pack
 
 
-def test_the_line_moves_before_anything_trains():
+def test_the_line_counts_the_start_of_workers():
     """Until the first pack trains, the line says for how long workers have been starting."""
     now = [0.0]
     pack = small_pack(0, 1)
@@ -25,7 +25,7 @@ def test_the_line_moves_before_anything_trains():
 
 
 def test_workers_that_wait_for_room_are_counted():
-    """Once the cluster has no room for some workers, the line says for how many, whether or not others train."""
+    """While workers wait for room in the cluster, the line counts them, whether or not others train."""
     pack = small_pack(0, 1)
     board = Board()
     board.begin([pack], {})
@@ -38,8 +38,8 @@ def test_workers_that_wait_for_room_are_counted():
     assert "waiting" not in board.line()
 
 
-def test_compiling_is_not_told_as_starting():
-    """While a pack's worker compiles, or waits for one that does, the line says so and for how long; then it trains."""
+def test_compiling_is_not_reported_as_starting():
+    """While workers compile or wait for compiling, the line says so, with the time."""
     now = [0.0]
     packs = [small_pack(0, 1), small_pack(2, 3)]
     board = Board(clock=lambda: now[0])
@@ -59,8 +59,8 @@ def test_compiling_is_not_told_as_starting():
     assert "compiled" not in board.line()
 
 
-def test_the_rate_is_of_training_alone():
-    """What passes before the first pack trains is not in the rate, nor in the time left."""
+def test_the_rate_covers_training_only():
+    """Time before the first pack trains counts neither for the rate nor for the time left."""
     now = [0.0]
     pack = small_pack(0, 1, iterations=999)
     board = Board(clock=lambda: now[0])
@@ -72,8 +72,8 @@ def test_the_rate_is_of_training_alone():
     assert board.line().endswith("100 trial-iterations/s · 10 s left")
 
 
-def test_packs_that_end_at_their_first_report_are_in_the_rate():
-    """Work counts however few reports a pack makes; what a checkpoint saves does not count, and isn't left either."""
+def test_short_packs_count_for_the_rate():
+    """Packs with a single report count for the rate; iterations before a checkpoint aren't work, nor left."""
     now = [0.0]
     packs = [small_pack(seed, iterations=99) for seed in range(6)]
     board = Board(clock=lambda: now[0])
@@ -88,8 +88,8 @@ def test_packs_that_end_at_their_first_report_are_in_the_rate():
     assert board.left_s == 110 / (350 / 4)
 
 
-def test_a_study_that_grows_counts_what_was_added():
-    """More packs add to the trials and to the work that is left, and what was done stays done."""
+def test_added_packs_count_as_work():
+    """Added packs increase the trials and the remaining work; done trials stay done."""
     now = [0.0]
     first, second = small_pack(0, 1, iterations=99), small_pack(2, 3, 4, iterations=99)
     board = Board(clock=lambda: now[0])
@@ -103,20 +103,20 @@ def test_a_study_that_grows_counts_what_was_added():
     assert board.left_s == 300 / 200
 
 
-def test_waiting_is_said(monkeypatch):
-    """Where lines can't be rewritten, a wait is told every few seconds, and no more after its end."""
+def test_waiting_is_reported(monkeypatch):
+    """Without a terminal, a wait is reported every few seconds until its end."""
     monkeypatch.setattr("study.driver.progress._PLAIN_EVERY_S", 0.001)
-    told = io.StringIO()
-    with waiting(Console(file=told), "starting Ray"):
-        while told.getvalue().count("\n") < 2:
+    output = io.StringIO()
+    with waiting(Console(file=output), "starting Ray"):
+        while output.getvalue().count("\n") < 2:
             pass
-    lines = told.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert set(lines) == {"starting Ray: 0 s"}
-    assert told.getvalue().splitlines() == lines
+    assert output.getvalue().splitlines() == lines
 
 
-def test_running_values_are_those_of_cells_that_train():
-    """Each cell that trains has a line: the mean of what its running trials have reached, and its ended ones."""
+def test_training_cells_have_their_running_values():
+    """Each cell in training has a line with the mean over its running and ended trials."""
     pack, other = small_pack(0, 1), small_pack(2, 3)
     cell = pack.trials[0].cell
     board = Board()

@@ -1,4 +1,4 @@
-"""A stored trial, trained again by itself, has the same bits; where it hasn't, it is said what differs and why."""
+"""Repetition of stored trials with the same bits, and reports of differences with their reasons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study.store import Store
 from tests.commands import invoke
 from tests.study.lab import PACKED_STUDY
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 LITTLE = {
@@ -45,24 +45,24 @@ def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["little", "words"])
 def test_a_trial_alone_has_the_bits_of_its_pack(store: Path, name: str) -> None:
-    """Of the built-in tasks, and of those that train in packs; opened by its name, or loaded."""
+    """A single trial has the bits of its pack, for built-in tasks and for tasks and models in packs."""
     opened = study.open(name, store=store, tracking_uri="off")
     for trial in opened.trials()["trial_id"][::2]:
-        found = opened.repeat(trial[:10])
-        assert found.is_same, str(found)
-        assert found.trial.id == trial
-        assert str(found).endswith("the same result, learning curve and weights, bit for bit")
+        repetition = opened.repeat(trial[:10])
+        assert repetition.is_same, str(repetition)
+        assert repetition.trial.id == trial
+        assert str(repetition).endswith("the same result, learning curve and weights, bit for bit")
 
 
 def test_another_engine_differs_and_is_named(store: Path) -> None:
-    """Its last bits are others; the command says where, and exits with 1."""
+    """Another engine changes last bits; the command names where, and exits with 1."""
     little = study.load(LITTLE, store=store, tracking_uri="off")
     trials = little.trials()
     trial = trials[trials["model"] == "NALU"].iloc[0]["trial_id"]
-    found = little.repeat(trial, engine="fused")
-    assert not found.is_same
-    assert any(one.startswith("weights: layer_1") for one in found.differences), str(found)
-    assert "it was trained by the torch engine" in found.circumstances
+    repetition = little.repeat(trial, engine="fused")
+    assert not repetition.is_same
+    assert any(difference.startswith("weights: layer_1") for difference in repetition.differences), str(repetition)
+    assert "it was trained by the torch engine" in repetition.circumstances
     same = invoke("repeat", "little", trial, "--store", str(store))
     assert same.exit_code == 0, same.output
     other = invoke("repeat", "little", trial, "--store", str(store), "--engine", "fused")
@@ -70,8 +70,8 @@ def test_another_engine_differs_and_is_named(store: Path) -> None:
     assert "not the same" in other.output
 
 
-def test_every_kind_of_difference_is_named(store: Path) -> None:
-    """In a result, in a learning curve, in weights; NaN is NaN, and zeros have signs."""
+def test_differences_in_all_parts_are_named(store: Path) -> None:
+    """Differences in result, learning curve and weights are named; NaN equals NaN, and zeros have signs."""
     little = study.open("little", store=store, tracking_uri="off")
     folder = Store(str(store), read_only=True).study("little")
     stored = _stored_trial(folder, folder.read_results(), str(little.trials()["trial_id"][0]))
@@ -90,15 +90,15 @@ def test_every_kind_of_difference_is_named(store: Path) -> None:
     assert "5 evaluations are stored, now 3" in next(_differences(stored, _Trained(stored.result, shorter, weights)))
     zeros = {name: np.zeros_like(array) for name, array in weights.arrays.items()}
     negative = {name: -array for name, array in zeros.items()}
-    of_zeros, of_negative = (
+    positive_zeros, negative_zeros = (
         _Trained(stored.result, curve, Weights(weights.trial_id, weights.iteration, arrays))
         for arrays in (zeros, negative)
     )
-    assert len(list(_differences(of_zeros, of_negative))) == len(zeros)
+    assert len(list(_differences(positive_zeros, negative_zeros))) == len(zeros)
 
 
 def test_a_sample_is_verified_and_the_report_says_so(store: Path, tmp_path: Path) -> None:
-    """The certificate is kept, printed and reported; one that found a difference says which trial differs."""
+    """The certificate is stored, printed and reported; a difference names its trial."""
     done = invoke("verify", "little", "--store", str(store), "--share", "50%")
     assert done.exit_code == 0, done.output
     assert done.output.count("bit for bit") == 3
@@ -111,20 +111,20 @@ def test_a_sample_is_verified_and_the_report_says_so(store: Path, tmp_path: Path
     assert sentence in (tmp_path / "report" / "report.md").read_text()
     assert sentence in (tmp_path / "report" / "report.html").read_text()
     assert sentence in little._repr_html_()
-    one = Certificate("2026-11-23T21:00:00+00:00", ["a"], ["a"], 7, ["fused"])
-    assert one.sentence.endswith("was trained again by itself on 2026-11-23 (fused): 1 of them differs: a.")
+    certificate = Certificate("2026-11-23T21:00:00+00:00", ["a"], ["a"], 7, ["fused"])
+    assert certificate.sentence.endswith("was trained again by itself on 2026-11-23 (fused): 1 of them differs: a.")
 
 
 @pytest.mark.parametrize("share", ["0", "150%", "some"])
-def test_a_share_is_one_of_all(store: Path, share: str) -> None:
-    """More than all, nothing, and what is no number are refused."""
+def test_an_invalid_share_is_refused(store: Path, share: str) -> None:
+    """A share of zero, above one, or that isn't a number is refused."""
     refused = invoke("verify", "little", "--store", str(store), "--share", share)
     assert refused.exit_code == 2
     assert "share must be" in refused.output
 
 
-def test_a_script_alone_reproduces_the_curve(store: Path, tmp_path: Path) -> None:
-    """The command writes it and trains nothing; Python with torch alone then gets the stored outcome and errors."""
+def test_a_script_reproduces_the_curve(store: Path, tmp_path: Path) -> None:
+    """The command writes a script and trains nothing; the script needs only torch for the stored outcome and errors."""
     little = study.open("little", store=store, tracking_uri="off")
     trial = little.trials().query("model == 'NMU'")["trial_id"].iloc[0]
     path = tmp_path / "a trial.py"
@@ -143,10 +143,10 @@ def test_a_script_alone_reproduces_the_curve(store: Path, tmp_path: Path) -> Non
     ]
 
 
-def test_a_script_has_the_trial_s_name_and_replaces_no_file(
+def test_a_script_is_named_after_its_trial_and_replaces_no_file(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a name it is called after the trial; a file that is there is kept, and the command says so."""
+    """Without a name the script is named after the trial; an existing file is kept, with an error."""
     monkeypatch.chdir(tmp_path)
     trial = str(study.open("little", store=store, tracking_uri="off").trials()["trial_id"][0])
     words = ("repeat", "little", trial, "--store", str(store), "--script")
@@ -157,8 +157,8 @@ def test_a_script_has_the_trial_s_name_and_replaces_no_file(
     assert [path.name for path in tmp_path.iterdir()] == [f"trial-{trial}.py"]
 
 
-def test_what_has_no_script_is_refused(store: Path, tmp_path: Path) -> None:
-    """A trial of another family's task, and a device for what trains nothing; no file is written."""
+def test_a_trial_without_a_script_is_refused(store: Path, tmp_path: Path) -> None:
+    """A task of another family, and a device with --script, are refused; no file is written."""
     words = study.open("words", store=store, tracking_uri="off")
     trial, into = str(words.trials()["trial_id"][0]), str(tmp_path / "trial.py")
     refused = invoke("repeat", "words", trial, "--store", str(store), "--script", into)
@@ -170,8 +170,8 @@ def test_what_has_no_script_is_refused(store: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_repeated_is_refused(store: Path) -> None:
-    """A trial that isn't there, and one that the file doesn't plan any more."""
+def test_unknown_and_unplanned_trials_are_refused(store: Path) -> None:
+    """A missing trial, and one that the file no longer plans, are refused."""
     little = study.open("little", store=store, tracking_uri="off")
     with pytest.raises(InputError, match="no trial of this study has that id"):
         little.repeat("zzz")
@@ -189,18 +189,18 @@ SEARCH = {
 
 
 @pytest.mark.parametrize("more", [UNTIL, SEARCH], ids=["until", "search"])
-def test_trials_that_results_called_for_are_repeated(
+def test_trials_chosen_by_results_are_repeated(
     packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object]
 ) -> None:
-    """Of code of one's own, too: seeds that were added, and what a search found; but not with code that has changed."""
+    """Added seeds and candidates of a search are repeated with user code, unless the code has changed."""
     file, store = packed_lab / "spirals.yaml", tmp_path / "studies"
     file.write_text(yaml.safe_dump(PACKED_STUDY | more, sort_keys=False))
     study.load(file, store=store, tracking_uri="off").run(local=True, optuna_storage="off")
     monkeypatch.chdir(packed_lab)
-    for of in (study.open("spirals", store=store), study.load(file, store=store)):
-        last = of.trials().sort_values("seed").iloc[-1]
+    for opened in (study.open("spirals", store=store), study.load(file, store=store)):
+        last = opened.trials().sort_values("seed").iloc[-1]
         assert last["seed"] >= 4
-        repeated = of.repeat(last["trial_id"])
+        repeated = opened.repeat(last["trial_id"])
         assert repeated.is_same, str(repeated)
     assert not study.load(file, store=store).verify(0.2).differing
     models = packed_lab / "mylab" / "models.py"
@@ -271,7 +271,7 @@ def function_study(lab: Path, function: str, store: Path, **more: object) -> Pat
 def test_trials_of_a_function_are_verified(
     lab: Path, tmp_path: Path, function: str, isolation: dict[str, str], same: str
 ) -> None:
-    """Functions that return their metrics and that yield them, in this process or in their own."""
+    """Functions that return or yield their metrics are verified, in this process or in their own."""
     store = tmp_path / "studies"
     file = function_study(lab, function, store, **isolation)
     done = invoke("verify", str(file), "--store", str(store), "--share", "100%")
@@ -280,24 +280,24 @@ def test_trials_of_a_function_are_verified(
     assert "all have the stored bits" in done.output
 
 
-def test_state_that_leaked_between_trials_is_found(lab: Path, tmp_path: Path) -> None:
-    """Each trial is verified in a new process; the verdict says what one trial leaves for the next one."""
+def test_leaked_state_is_reported(lab: Path, tmp_path: Path) -> None:
+    """Each trial is verified in a new process; the verdict names the state that a trial leaves behind."""
     store = tmp_path / "studies"
     file = function_study(lab, "leaky", store)
     done = invoke("verify", str(file), "--store", str(store), "--share", "100%")
     assert done.exit_code == 1
     output = " ".join(done.output.split())
-    assert output.count("not the same") == 2  # the first trial had nothing before it
+    assert output.count("not the same") == 2  # no trial ran before the first one
     assert "2 of them differ" in output
     assert "A trial changes functions.RNG (Generator)" in output
-    assert "packages were" not in output  # all is as it was when the trials were stored
+    assert "packages were" not in output  # nothing has changed since the trials were stored
     note = read_certificate(Store(str(store)).study("functions"))
     assert note is not None
     assert "functions.RNG (Generator)" in note.sentence
 
 
-def test_a_process_that_ends_is_a_difference(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial that ends its process when it is trained again doesn't end the command."""
+def test_an_exited_process_is_a_difference(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that exits its process when it is repeated doesn't end the command."""
     store = tmp_path / "studies"
     file = function_study(lab, "crashing", store)
     monkeypatch.setenv("CRASHING", "1")

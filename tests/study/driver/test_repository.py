@@ -28,7 +28,7 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def repository(lab: Path) -> Path:
-    """Return the folder of a function and a study file, which are committed, with a remote that has a password."""
+    """Return a committed folder with a function and a study file, whose remote has a password."""
     (lab / "mine.yaml").write_text(yaml.safe_dump(STUDY))
     git(lab, "init", "--quiet")
     git(lab, "remote", "add", "origin", "https://ann:secret@lab.org/ann/mine.git")
@@ -38,21 +38,21 @@ def repository(lab: Path) -> Path:
 
 
 def test_results_name_the_repository_of_the_study(repository: Path, tmp_path: Path) -> None:
-    """Commit, state and remote are the user's; this package's commit stands beside them; the report has both."""
+    """Commit, state and remote are the user's; this package's commit has its own key; the report has both."""
     store = tmp_path / "studies"
     commit = git(repository, "rev-parse", "HEAD")
     api.load(repository / "mine.yaml", store=store, tracking_uri="off").run(local=True)
     stored = Store(store).study("mine").provenances()
     user = {"user_git_commit": commit, "user_git_dirty": False, "user_git_remote": "https://lab.org/ann/mine.git"}
-    assert all(user.items() <= found.items() for found in stored)
-    assert {found["service_git_commit"] for found in stored} == {provenance("cpu")["service_git_commit"]}
-    (entry,) = assemble_report(load_results("mine", store), with_trials=False).provenance
-    assert user.items() <= entry.items()
+    assert all(user.items() <= entry.items() for entry in stored)
+    assert {entry["service_git_commit"] for entry in stored} == {provenance("cpu")["service_git_commit"]}
+    (reported,) = assemble_report(load_results("mine", store), with_trials=False).provenance
+    assert user.items() <= reported.items()
     assert "secret" not in json.dumps(stored)
 
 
-def test_changes_and_untracked_code_make_it_dirty(repository: Path) -> None:
-    """The commit doesn't say what ran if a file was edited, or if a file of the code isn't in it."""
+def test_changes_and_untracked_code_are_dirty(repository: Path) -> None:
+    """The state is dirty if a file was edited, or if a file of the code is untracked."""
 
     def is_dirty() -> object:
         return repository_of(api.load(repository / "mine.yaml").planned.spec)["user_git_dirty"]
@@ -66,10 +66,10 @@ def test_changes_and_untracked_code_make_it_dirty(repository: Path) -> None:
     assert is_dirty() is True
 
 
-def test_without_a_repository_or_git_there_is_none(
+def test_without_a_repository_or_git_fields_are_empty(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No repository, no commit or no git is no error."""
+    """A missing repository, commit or git gives empty fields rather than an error."""
     assert read_repository(tmp_path) == NONE
     git(tmp_path, "init", "--quiet")
     assert read_repository(tmp_path) == NONE  # there is no commit yet
@@ -79,7 +79,7 @@ def test_without_a_repository_or_git_there_is_none(
 
 
 @pytest.mark.parametrize(
-    ("remote", "shown"),
+    ("remote", "expected"),
     [
         ("ssh://git@lab.org/mine", "ssh://lab.org/mine"),
         ("git@lab.org:ann/mine.git", "git@lab.org:ann/mine.git"),
@@ -87,10 +87,10 @@ def test_without_a_repository_or_git_there_is_none(
         ("https://secret@lab.org/mine?token=x", "https://lab.org/mine"),
     ],
 )
-def test_remotes_are_shown_without_passwords(repository: Path, remote: str, shown: str) -> None:
-    """A remote may hold a token: what could be one is left out."""
+def test_remotes_are_shown_without_passwords(repository: Path, remote: str, expected: str) -> None:
+    """User, password and query of a remote, which may hold a token, are left out."""
     git(repository, "remote", "set-url", "origin", remote)
-    assert read_repository(repository)["user_git_remote"] == shown
+    assert read_repository(repository)["user_git_remote"] == expected
 
 
 def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
@@ -104,7 +104,7 @@ def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
 
 
 def test_earlier_results_are_labelled() -> None:
-    """The commit of a result of an earlier version is this package's."""
-    (found,) = Store(Path(__file__).parents[1] / "stores" / "code-by-bytes", read_only=True).study("coin").provenances()
-    assert found["service_git_commit"].startswith("435e72f")
-    assert "git_commit" not in found
+    """The commit in an earlier version's result is labelled as this package's."""
+    (old,) = Store(Path(__file__).parents[1] / "stores" / "code-by-bytes", read_only=True).study("coin").provenances()
+    assert old["service_git_commit"].startswith("435e72f")
+    assert "git_commit" not in old

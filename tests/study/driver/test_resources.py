@@ -1,4 +1,4 @@
-"""What a study of tasks and models in packs runs on: the CPU by itself, GPUs if they are asked for."""
+"""Devices of a study of tasks and models in packs: the CPU by default, GPUs on request."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def planned(folder: Path, models: Sequence[str] = ("mylab.models:mlp",)) -> Plan
     ("device", "packs_per_gpu", "expected"),
     [("auto", 1, {"cpu": 24}), ("cpu", 1, {"cpu": 24}), ("cuda", 1, {"cuda": 2}), ("cuda", 4, {"cuda": 8})],
 )
-def test_gpus_train_packs_of_ones_own_only_if_they_are_asked_for(
+def test_gpus_train_user_packs_only_on_request(
     packed_lab: Path, tmp_path: Path, device: str, packs_per_gpu: int, expected: dict[str, int]
 ) -> None:
-    """`auto` is the CPU, whatever a cluster has; a worker on a GPU takes all of it, or its share."""
+    """`auto` selects the CPU of any cluster; a worker on a GPU takes all of it, or its share."""
     plan = planned(packed_lab)
     engines = resolve_to_estimate(plan, Options(tmp_path, None, device=device, packs_per_gpu=packs_per_gpu))
     assert slots_of_cluster(engines, MIXED) == expected
 
 
-def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path: Path) -> None:
-    """A pack has at most as many trials as fit, and none is trained beside it, where built-in ones would share it."""
+def test_a_gpu_trains_one_user_pack_at_a_time(packed_lab: Path, tmp_path: Path) -> None:
+    """A pack has at most as many trials as fit, and shares the GPU with no other, unlike built-in packs."""
     plan = planned(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"])
     engines = resolve_to_estimate(plan, Options(tmp_path, None, device="cuda"))
     resources = Resources(engines, {"cuda": 1}, lambda cell: 12, plan)
@@ -56,7 +56,7 @@ def test_a_gpu_trains_one_pack_of_ones_own_at_a_time(packed_lab: Path, tmp_path:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_gpu_that_is_not_there_is_told_before_anything_is_written(packed_lab: Path, tmp_path: Path) -> None:
+def test_a_missing_gpu_is_an_error_before_anything_is_written(packed_lab: Path, tmp_path: Path) -> None:
     store = tmp_path / "studies"
     with pytest.raises(DeviceError, match="torch sees no GPU here"):
         run(planned(packed_lab), Options(store, None, device="cuda"), Console(file=StringIO()))

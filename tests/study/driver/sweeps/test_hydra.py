@@ -16,11 +16,11 @@ from study.records import IMPORTED
 from study.spec import load_spec
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 JOBS = Path("multirun/2026-01-31/12-00-00")
-# It computes what the jobs computed, with the overrides that it is given.
+# It computes the jobs' results from the overrides.
 PROGRAM = """
 import json, random, sys
 given = dict(word.lstrip("+").split("=", 1) for word in sys.argv[1:])
@@ -33,7 +33,7 @@ with open(given["hydra.run.dir"] + "/metrics.json", "w") as file:
 
 
 @pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(Path(__file__).parent / "multirun", "multirun")
     Path("train.py").write_text(PROGRAM)
@@ -57,8 +57,8 @@ def test_the_jobs_of_a_product_are_a_grid_that_runs():
     assert "8/8 trials" in ran.output, ran.output
 
 
-def test_a_program_whose_jobs_left_no_results_is_tried():
-    """It runs with the overrides of the first job, and with its configurations."""
+def test_a_program_without_results_is_run_once():
+    """A program whose jobs left no results runs with the overrides and configurations of the first job."""
     for file in JOBS.glob("*/metrics.json"):
         file.unlink()
     with Path("train.py").open("a") as file:
@@ -69,7 +69,7 @@ def test_a_program_whose_jobs_left_no_results_is_tried():
 
 
 def test_finished_jobs_are_trials():
-    """They are imported with the bits that a run here has, and only what is missing is run."""
+    """Jobs are imported with the bits of a run here, and only missing trials are run."""
     assert invoke("new", "mine", "--from-hydra", "multirun").exit_code == 0
     refused = invoke("import", "hydra", "multirun", "mine.yaml")
     assert refused.exit_code == 2
@@ -91,9 +91,9 @@ def test_finished_jobs_are_trials():
     assert "all have the stored bits" in verified.output
 
 
-def test_a_seed_of_the_configuration_is_that_of_its_jobs():
-    """Without an override of the seed, the command has one, and the jobs have the seed of their configuration."""
-    for job in ("1", "3", "5"):  # those of seed 1
+def test_the_seed_comes_from_the_configuration():
+    """Without a seed override, the command gets one, and the jobs have the seed of their configuration."""
+    for job in ("1", "3", "5"):  # the jobs of seed 1
         shutil.rmtree(JOBS / job)
     for file in JOBS.glob("*/.hydra/overrides.yaml"):
         file.write_text(file.read_text().replace("- seed=0\n", ""))
@@ -105,8 +105,8 @@ def test_a_seed_of_the_configuration_is_that_of_its_jobs():
     assert "mine: 4 trials imported" in imported.output, imported.output
 
 
-def test_jobs_that_are_no_product_are_points():
-    """Each combination that a job had is one."""
+def test_incomplete_products_become_points():
+    """Each combination of a job becomes a point."""
     for job in ("6",):  # adam with a width of 16
         shutil.rmtree(JOBS / job)
     sweep = sweep_of_hydra(JOBS, Path())
@@ -119,7 +119,7 @@ def test_jobs_that_are_no_product_are_points():
 
 
 def test_points_of_jobs_run():
-    """The file runs the jobs' combinations, with each seed. Needs points in study files."""
+    """The file runs the jobs' points with each seed."""
     shutil.rmtree(JOBS / "6")
     assert invoke("new", "mine", "--from-hydra", "multirun").exit_code == 0
     ran = invoke("run", "mine.yaml", "--local", "--tracking-uri", "off")
@@ -139,8 +139,8 @@ def test_jobs_of_another_program_or_with_other_overrides_are_not_imported():
     assert "the jobs ran train.py with overrides alone" in refused.output
 
 
-def test_a_folder_that_is_no_multirun_is_one_error():
-    """It says what was given and what must hold, and nothing is written."""
+def test_a_folder_without_a_multirun_is_an_error():
+    """The error says what was given and what must hold; nothing is written."""
 
     def refusal(folder: str) -> str:
         refused = invoke("new", "mine", "--from-hydra", folder)

@@ -17,7 +17,7 @@ from study.spec import load_spec
 from study.spec.document import read
 from tests.commands import invoke
 
-# Warnings of Optuna and MLflow are theirs to mend.
+# Optuna and MLflow must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 DATABASE = "sqlite:///optuna.db"
@@ -35,14 +35,14 @@ json.dump({"accuracy": args.lr * args.width + args.momentum + args.random_seed},
 
 
 @pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(PROGRAM)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def objective(trial: optuna.Trial) -> float:
-    """Return what the program reports."""
+    """Return the program's metric."""
     lr = trial.suggest_float("lr", 1e-4, 1e-1, log=True)
     width = trial.suggest_int("width", 4, 32, step=4)
     momentum = (
@@ -54,7 +54,7 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def plain(trial: optuna.Trial) -> float:
-    """Return what the program reports of parameters that every trial has, with a seed in an attribute."""
+    """Return the program's metric for parameters that every trial has, with a seed in an attribute."""
     trial.set_user_attr("seed", trial.number % 2)
     lr = [0.1, 0.2][trial.number // 2 % 2]
     trial.suggest_float("lr", lr, lr)
@@ -65,16 +65,16 @@ def optimize(function=objective, trials: int = 12, storage=DATABASE, **options) 
     """Run a study of Optuna."""
     sampler = optuna.samplers.RandomSampler(seed=0)
     options = options or {"direction": "maximize"}
-    ran = optuna.create_study(study_name="mine", storage=storage, sampler=sampler, **options)
-    ran.optimize(function, n_trials=trials)
-    return ran
+    optuna_study = optuna.create_study(study_name="mine", storage=storage, sampler=sampler, **options)
+    optuna_study.optimize(function, n_trials=trials)
+    return optuna_study
 
 
-@pytest.mark.parametrize("where", [DATABASE, "journal.log"])
-def test_ranges_conditions_and_directions_are_those_of_the_study(where):
-    """Logarithms, steps and choices become ranges; a parameter that only some trials have gets its condition."""
-    optimize(storage=where if "://" in where else JournalStorage(JournalFileBackend(where)))
-    sweep = sweep_of_optuna(where)
+@pytest.mark.parametrize("storage", [DATABASE, "journal.log"])
+def test_ranges_conditions_and_directions_are_those_of_the_study(storage):
+    """Logarithms, steps and choices become ranges; a parameter that only some trials have gets a condition."""
+    optimize(storage=storage if "://" in storage else JournalStorage(JournalFileBackend(storage)))
+    sweep = sweep_of_optuna(storage)
     assert sweep.ranges == {
         "lr": {"low": 0.0001, "high": 0.1, "scale": "log"},
         "width": {"low": 4, "high": 32, "step": 4},
@@ -85,8 +85,8 @@ def test_ranges_conditions_and_directions_are_those_of_the_study(where):
     assert sweep.objectives == [("", "higher")]
 
 
-def test_a_condition_is_one_that_all_trials_show():
-    """Several values may decide; numbers with many values decide nothing, nor do parameters of the same trials."""
+def test_conditions_must_hold_in_all_trials():
+    """Several values may decide; numbers with many values and parameters of the same trials don't."""
 
     def deep(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 0, 1)
@@ -105,8 +105,8 @@ def test_a_condition_is_one_that_all_trials_show():
     assert any(note.startswith("lucky is in 16 of 40 trials") for note in sweep.notes)
 
 
-def test_a_search_of_a_program_runs():
-    """The command gets the parameters by the names of the program's options, and the metric Optuna's direction."""
+def test_a_search_with_a_program_runs():
+    """The command gets the parameters by the program's option names, and the metric gets Optuna's direction."""
     optimize(lambda trial: trial.suggest_float("lr", 0, 1) * trial.suggest_int("width", 1, 8), 5)
     made = invoke("new", "mine", "--from-optuna", DATABASE, "--command", "python train.py")
     assert made.exit_code == 0, made.output
@@ -119,9 +119,9 @@ def test_a_search_of_a_program_runs():
 
 
 def test_names_and_directions_of_several_objectives_are_kept():
-    """Each is a metric that is sought."""
-    ran = optimize(lambda t: (t.suggest_float("lr", 0, 1), 1), 2, directions=["minimize", "maximize"])
-    ran.set_metric_names(["loss", "score"])
+    """Each objective is a metric and an objective of the search."""
+    optuna_study = optimize(lambda t: (t.suggest_float("lr", 0, 1), 1), 2, directions=["minimize", "maximize"])
+    optuna_study.set_metric_names(["loss", "score"])
     assert invoke("new", "mine", "--from-optuna", DATABASE).exit_code == 0
     content = read(Path("mine.yaml").read_text()).data
     assert content["metrics"] == {"loss": "lower", "score": "higher"}
@@ -129,7 +129,7 @@ def test_names_and_directions_of_several_objectives_are_kept():
 
 
 def test_the_file_of_a_study_with_conditions_runs():
-    """A trial without momentum runs without it. Needs conditions in study files."""
+    """A trial runs without the parameters that don't apply to it."""
     optimize()
     assert invoke("new", "mine", "--from-optuna", DATABASE, "--command", "python train.py").exit_code == 0
     done = invoke("run", "mine.yaml", "search.trials=60", "search.confirm_seeds=2", "--local", "--tracking-uri", "off")
@@ -139,8 +139,8 @@ def test_the_file_of_a_study_with_conditions_runs():
     assert {(row["optimizer"], row["momentum"] != "") for row in candidates} == {("adam", False), ("sgd", True)}
 
 
-def test_finished_trials_are_trials_of_the_points():
-    """They are imported with their values and seeds, not run again, and repeated by verify. Needs points."""
+def test_finished_trials_are_imported_as_points():
+    """Finished trials are imported with their values and seeds, not rerun, and reproduced by verify."""
     optimize()
     made = invoke("new", "mine", "--from-optuna", DATABASE, "--points", "--command", "python train.py")
     assert made.exit_code == 0, made.output
@@ -165,8 +165,8 @@ seeds: 2
 """
 
 
-def test_imported_trials_are_not_run_and_say_where_they_are_from():
-    """A run trains what is missing alone; the results and the report name the source; verify finds them the same."""
+def test_imported_trials_are_not_rerun_and_name_their_source():
+    """A run trains only missing trials; results and report name the source; verify reproduces the bits."""
     optimize(plain, 3)
     Path("mine.yaml").write_text(TWO)
     imported = invoke("import", "optuna", DATABASE, "mine.yaml")
@@ -183,8 +183,8 @@ def test_imported_trials_are_not_run_and_say_where_they_are_from():
     assert "all have the stored bits" in verified.output
 
 
-def test_an_imported_trial_that_differs_is_found():
-    """Verify says that it ran elsewhere."""
+def test_verify_reports_a_different_imported_trial():
+    """Verify reports that the trial ran elsewhere."""
     optimize(lambda trial: plain(trial) + 1, trials=1)
     Path("mine.yaml").write_text(TWO)
     assert invoke("import", "optuna", DATABASE, "mine.yaml").exit_code == 0
@@ -213,8 +213,8 @@ FILE = "study: mine\ncommand: python train.py --lr {lr}\nresults: metrics.json\n
         ("study: mine\ntask: {name: simple}\nmodels: [NMU]\nseeds: 2", "must have a command or train"),
     ],
 )
-def test_what_would_be_no_result_of_the_study_is_refused(content, message):
-    """Nothing is written to the store."""
+def test_results_of_another_study_are_refused(content, message):
+    """A refused import writes nothing to the store."""
     optimize(plain, trials=2)
     Path("mine.yaml").write_text(content)
     refused = invoke("import", "optuna", DATABASE, "mine.yaml")
@@ -224,7 +224,7 @@ def test_what_would_be_no_result_of_the_study_is_refused(content, message):
 
 
 def test_a_trial_without_a_seed_is_left_out():
-    """Nobody knows which trial it would be."""
+    """Trials without a seed can't be identified and are left out."""
     optimize(lambda trial: trial.suggest_float("lr", 0.1, 0.1), trials=2)
     Path("mine.yaml").write_text(FILE + "version: 1\nfixed: {lr: 0.1}")
     refused = invoke("import", "optuna", DATABASE, "mine.yaml")
@@ -233,7 +233,7 @@ def test_a_trial_without_a_seed_is_left_out():
 
 
 def test_options_of_optuna_need_its_storage():
-    """They aren't ignored in silence."""
+    """Options of Optuna are an error without a storage."""
     for words in (("--points",), ("--optuna-study", "mine")):
         refused = invoke("new", "mine", *words)
         assert refused.exit_code == 2
@@ -255,8 +255,8 @@ def test_options_of_optuna_need_its_storage():
         ((DATABASE, "--from-tune", "space.json"), "only one of --from and --from-wandb"),
     ],
 )
-def test_a_wrong_storage_is_one_error(words, message):
-    """It says what was given and what must hold, and nothing is written or made."""
+def test_a_wrong_storage_is_an_error(words, message):
+    """The error says what was given and what must hold; no file is written."""
     optimize(trials=1)
     optuna.create_study(study_name="empty", storage=DATABASE)
     before = set(Path().iterdir())

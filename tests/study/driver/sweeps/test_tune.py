@@ -12,7 +12,7 @@ from study.driver.sweeps import sweep_of_tune
 from study.spec import load_spec
 from tests.commands import invoke
 
-# Warnings of Ray, Optuna and MLflow are theirs to mend.
+# Ray, Optuna and MLflow must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PROGRAM = """
@@ -25,20 +25,20 @@ def train(seed, lr=0.1, width=8, activation="relu", rate=0.5):
 
 
 @pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("lab.py").write_text(PROGRAM)
 
 
 def write(space: object) -> Path:
-    """Write a search space as users are told to."""
+    """Write a search space as the documentation tells users to."""
     with Path("space.json").open("w", encoding="utf-8") as file:
         json.dump(space, file, default=study.plain_domain)
     return Path("space.json")
 
 
 def test_each_space_has_its_range():
-    """What Ray Tune's own objects draw from is what the study's ranges span."""
+    """Each kind of search space of Ray Tune becomes a range of the same span."""
     from ray import tune
 
     space = {
@@ -78,7 +78,7 @@ def test_each_space_has_its_range():
 
 
 def test_a_search_of_a_function_runs():
-    """The function's first report says what is sought, and a run ends."""
+    """A search takes its objective from the function's first report, and runs to its end."""
     from ray import tune
 
     write({"lr": tune.loguniform(1e-4, 0.1), "rate": tune.uniform(0, 1), "activation": tune.choice(["relu", "tanh"])})
@@ -89,8 +89,8 @@ def test_a_search_of_a_function_runs():
     assert "60 trials" in ran.output
 
 
-def test_grid_searches_alone_are_a_grid():
-    """Each combination is run, as Ray Tune does it, and a function that isn't translated is named."""
+def test_only_grid_searches_become_a_grid():
+    """Each combination is run, as in Ray Tune; an untranslated function is named."""
     from ray import tune
 
     write({"lr": tune.grid_search([0.1, 0.2]), "width": tune.grid_search([4, 8])})
@@ -103,7 +103,7 @@ def test_grid_searches_alone_are_a_grid():
 
 
 def test_a_function_without_the_arguments_of_the_sweep_is_refused():
-    """The argument is named, and nothing is written."""
+    """The unknown argument is named, and nothing is written."""
     write({"lrr": {"grid_search": [1, 2]}})
     refused = invoke("new", "mine", "--from-tune", "space.json", "--train", "lab:train")
     assert refused.exit_code == 2
@@ -111,8 +111,8 @@ def test_a_function_without_the_arguments_of_the_sweep_is_refused():
     assert not Path("mine.yaml").exists()
 
 
-def test_a_file_without_a_program_is_refused_until_it_has_one():
-    """`study plan` says what is missing."""
+def test_a_file_without_a_program_is_refused():
+    """`study plan` names the missing command."""
     write({"lr": {"grid_search": [1, 2]}})
     assert invoke("new", "mine", "--from-tune", "space.json").exit_code == 0
     refused = invoke("plan", "mine.yaml")
@@ -134,8 +134,8 @@ def test_a_file_without_a_program_is_refused_until_it_has_one():
         ("{", "line 1"),
     ],
 )
-def test_a_wrong_space_is_one_error(text, message):
-    """It says what was given and what must hold, and nothing is written."""
+def test_a_wrong_space_is_an_error(text, message):
+    """The error says what was given and what must hold; nothing is written."""
     Path("space.json").write_text(text)
     refused = invoke("new", "mine", "--from-tune", "space.json")
     assert refused.exit_code == 2
@@ -143,7 +143,7 @@ def test_a_wrong_space_is_one_error(text, message):
     assert not Path("mine.yaml").exists()
 
 
-def test_what_is_not_a_space_is_refused():
-    """`plain_domain` doesn't guess."""
+def test_a_value_that_is_not_a_space_is_refused():
+    """`plain_domain` raises on values that are neither JSON nor a search space."""
     with pytest.raises(TypeError, match="must be JSON, or a search space"):
         write({"lr": {1, 2}})

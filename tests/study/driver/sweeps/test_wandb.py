@@ -12,7 +12,7 @@ from study.spec import load_spec
 from study.spec.document import as_yaml, read
 from tests.commands import invoke
 
-# Warnings of Optuna and MLflow are theirs to mend.
+# Optuna and MLflow must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PROGRAM = """
@@ -36,13 +36,13 @@ PARAMETERS = {
 
 
 @pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(PROGRAM)
 
 
 def write(**content: Any) -> Path:
-    """Write a sweep configuration; some parts of it may be given."""
+    """Write a sweep configuration; keyword arguments replace parts of it."""
     Path("sweep.yaml").write_text(
         as_yaml({"program": "train.py", "method": "random", "parameters": PARAMETERS} | content)
     )
@@ -50,12 +50,12 @@ def write(**content: Any) -> Path:
 
 
 def test_a_random_sweep_is_a_search_that_runs():
-    """Ranges, nested names, seeds, the metric and the budget are those of the sweep, and a run ends."""
+    """Ranges, nested names, seeds, metric and budget are those of the sweep, and the run ends."""
     write(metric={"name": "val/loss", "goal": "minimize"}, run_cap=20)
     made = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     assert made.exit_code == 0, made.output
     spec = load_spec("mine.yaml")
-    ranges = {name: one.model_dump(exclude_unset=True) for name, one in spec.ranges.explicit.items()}
+    ranges = {name: domain.model_dump(exclude_unset=True) for name, domain in spec.ranges.explicit.items()}
     assert ranges == {
         "lr": {"low": 0.0001, "high": 0.1, "scale": "log"},
         "model.width": {"low": 8, "high": 64, "step": 8},
@@ -69,7 +69,7 @@ def test_a_random_sweep_is_a_search_that_runs():
 
 
 def test_a_grid_runs_each_combination():
-    """Whole numbers between limits are listed, and one value is fixed."""
+    """Integers between limits are listed, and a single value is fixed."""
     parameters = {
         "lr": {"value": 0.1},
         "model": {"parameters": {"width": {"min": 1, "max": 3}}},
@@ -102,7 +102,7 @@ def test_a_grid_runs_each_combination():
     ],
 )
 def test_each_distribution_has_its_range(parameter, domain):
-    """A parameter becomes the range, the choices or the value that W&B draws from."""
+    """A parameter becomes the range, choices or value from which W&B draws."""
     sweep = sweep_of_wandb(write(parameters={"x": parameter}))
     assert (sweep.ranges | sweep.fixed) == {"x": domain}
 
@@ -121,7 +121,7 @@ def test_each_distribution_has_its_range(parameter, domain):
     ],
 )
 def test_each_macro_of_the_command_is_filled_in(word, words):
-    """The arguments are those that W&B's agent gives."""
+    """The arguments are those of W&B's agent."""
     parameters = {"lr": {"values": [1, 2]}, "fast": {"values": [True, False]}, "seed": {"values": [1, 2]}}
     sweep = sweep_of_wandb(write(parameters=parameters, command=["${env}", "${interpreter}", "${program}", word]))
     assert sweep.words == ["python", "train.py", *words]
@@ -137,7 +137,7 @@ def test_each_macro_of_the_command_is_filled_in(word, words):
     ],
 )
 def test_early_termination_is_halving(given, prune):
-    """Trials are compared first where W&B compares first; the file has what `prune` takes."""
+    """Trials are first compared where W&B compares them; the file has the keys of `prune`."""
     write(early_terminate={"type": "hyperband"} | given, metric={"name": "val/loss"})
     assert invoke("new", "mine", "--from-wandb", "sweep.yaml").exit_code == 0
     assert read(Path("mine.yaml").read_text()).data["prune"] == prune
@@ -145,8 +145,8 @@ def test_early_termination_is_halving(given, prune):
     assert (rule.first, rule.factor) == (prune["first"], prune.get("factor", 3))
 
 
-def test_what_has_no_counterpart_is_named():
-    """Each thing that is changed or left out is a comment of the file, and a line on stderr."""
+def test_unsupported_parts_are_named():
+    """Each change or omission is a comment of the file and a line on stderr."""
     write(
         method="bayes",
         early_terminate={"type": "hyperband", "min_iter": 3},
@@ -171,9 +171,9 @@ def test_what_has_no_counterpart_is_named():
         "nested",
         "text None",
     )
-    for said in words:
-        assert any(said in comment for comment in comments), said
-        assert said in made.stderr
+    for phrase in words:
+        assert any(phrase in comment for comment in comments), phrase
+        assert phrase in made.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_what_has_no_counterpart_is_named():
         ({"run_cap": 0}, "run_cap must be a whole number of at least 1"),
     ],
 )
-def test_a_wrong_configuration_is_one_error(content, message):
-    """It says what was given and what must hold, and nothing is written."""
+def test_a_wrong_configuration_is_an_error(content, message):
+    """The error says what was given and what must hold; nothing is written."""
     write(**content)
     refused = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     assert refused.exit_code == 2
@@ -206,8 +206,8 @@ def test_a_wrong_configuration_is_one_error(content, message):
     assert not Path("mine.yaml").exists()
 
 
-def test_names_that_a_study_file_cannot_have_are_changed():
-    """The program gets its own names; no hyperparameter is the table of another one."""
+def test_invalid_names_are_changed():
+    """The program gets its own names; a hyperparameter never shares its name with a table."""
     two = {"values": [1, 2]}
     sweep = sweep_of_wandb(write(parameters={"model": two, "model.width": two, "a b": two, "1st": two, "opt": two}))
     assert sweep.words[2:] == [
@@ -217,8 +217,8 @@ def test_names_that_a_study_file_cannot_have_are_changed():
     assert list(sweep.ranges) == ["opt", "opt-lr"]
 
 
-def test_a_program_that_is_not_there_is_no_error():
-    """The file is written all the same, and says what to correct."""
+def test_a_missing_program_is_a_note():
+    """The file is written without the program, with a note to correct it."""
     write(program="other.py", metric={"name": "loss"})
     made = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     assert made.exit_code == 0

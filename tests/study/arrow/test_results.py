@@ -66,7 +66,7 @@ files = st.lists(st.lists(results, max_size=4), min_size=1, max_size=4)
 
 @given(st.lists(values, max_size=6))
 def test_a_column_of_any_kind_holds_its_values(column: list[Any]) -> None:
-    """Each value comes back unchanged; integers in a number column come back as floats, which metadata restores."""
+    """Each value comes back unchanged; integers in a number column come back as floats, restored by a note."""
     kind = kind_of(column)
     back = decoded(encoded(column, kind), kind)
     assert repr([_as_list(value) for value in back]) == repr(

@@ -18,7 +18,7 @@ def packs_of(count: int) -> list[Pack]:
 
 @given(seed=st.integers(0, 10**6), mixed=st.booleans())
 def test_every_pack_is_done_or_failed_for_good(seed, mixed):
-    """Under any history of workers no pack is lost or on two cores, and it fails only after its allowed crashes."""
+    """In any history of workers no pack is lost or on two cores; a pack fails only after its allowed crashes."""
     draw = random.Random(seed)
     packs = packs_of(6)
     queue = PackQueue([(pack,) for pack in packs], {pack.id: 0.4 for pack in packs} if mixed else None)

@@ -48,7 +48,7 @@ class Watched:
         self.folder.write_pack(pack.id, results, [], [], {"created_at": "never"})
 
     @property
-    def told(self) -> list[str]:
+    def printed(self) -> list[str]:
         return self._out.getvalue().splitlines()
 
 
@@ -74,8 +74,8 @@ def test_a_split_pack_is_counted_by_its_parts(watched):
             watched.store(part)
         for pack in (*quarters, first, second, watched.pack):
             watch(PackDone(pack.id))
-    assert "20/20 trials" in watched.told[-1]
-    assert "20 unsolved" in watched.told[-1]
+    assert "20/20 trials" in watched.printed[-1]
+    assert "20 unsolved" in watched.printed[-1]
 
 
 def test_compiling_is_reported_once_per_machine(watched):
@@ -85,7 +85,7 @@ def test_compiling_is_reported_once_per_machine(watched):
             watch(Preparing("fused", machine, "compiling", watched.pack.id))
             for doing in ("waiting", "ready", "ready"):
                 watch(Preparing("fused", machine, doing, "another"))
-    lines = [line for line in watched.told if "node-" in line]
+    lines = [line for line in watched.printed if "node-" in line]
     assert [message.split(":")[0] for message in lines] == [
         "compiling the fused engine, once on node-1",
         "the fused engine is compiled on node-1",
@@ -100,7 +100,7 @@ def test_errors_are_printed_literally(watched):
         watch(PackCrashed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
         watch(PackCrashed(watched.pack.id, "\n"))
         watch(PackFailed(watched.pack.id, "RuntimeError: [/pytorch/aten] \x1b[2J"))
-    output = "\n".join(watched.told)
+    output = "\n".join(watched.printed)
     assert r"will be retried: RuntimeError: [/pytorch/aten] \x1b[2J" in output
     assert "will be retried: it gave no reason" in output
     assert r"failed: RuntimeError: [/pytorch/aten] \x1b[2J" in output
@@ -112,7 +112,7 @@ def test_a_split_pack_that_is_trained_undivided_is_counted(watched):
         watch(PackSplit(watched.pack.id, halves(watched.pack)))
         watched.store(watched.pack)
         watch(PackDone(watched.pack.id))
-    assert "20/20 trials" in watched.told[-1]
+    assert "20/20 trials" in watched.printed[-1]
 
 
 def test_only_the_unfinished_part_of_a_split_pack_fails(watched):
@@ -123,7 +123,7 @@ def test_only_the_unfinished_part_of_a_split_pack_fails(watched):
         watched.store(first)
         watch(PackDone(first.id))
         watch(PackFailed(watched.pack.id, "no room"))
-    assert "20/20 trials · 0 solved · 10 unsolved · 0 diverged · 10 failed" in watched.told[-1]
+    assert "20/20 trials · 0 solved · 10 unsolved · 0 diverged · 10 failed" in watched.printed[-1]
     outcomes = watched.folder.read_results()["outcome"].to_pylist()
     assert outcomes.count("failed") == outcomes.count("unsolved") == 10
 
@@ -158,11 +158,11 @@ def test_the_driver_does_not_wait_for_the_store(watched, away):
         watch(PackDone(first.id))
         watch(PackDone(second.id))
         watch(PackDone(watched.pack.id))
-        assert _line_count(watched.told, "on holiday. Trying again") == 1
+        assert _line_count(watched.printed, "on holiday. Trying again") == 1
         away.clear()
-    assert "20/20 trials" in watched.told[-1]
-    assert _line_count(watched.told, "the store is back") == 1
-    assert _line_count(watched.told, "on holiday") == 1
+    assert "20/20 trials" in watched.printed[-1]
+    assert _line_count(watched.printed, "the store is back") == 1
+    assert _line_count(watched.printed, "on holiday") == 1
 
 
 def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
@@ -172,7 +172,7 @@ def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
         away.set()
         watch(PackDone(watched.pack.id))
         watched.stop.set()
-    assert "0/20 trials" in watched.told[-1]
+    assert "0/20 trials" in watched.printed[-1]
 
 
 def test_a_store_that_stays_away_ends_the_run(watched, away, monkeypatch):
@@ -213,8 +213,8 @@ def test_a_study_that_returns_is_watched_again(watched, monkeypatch):
         watch(PackDone(watched.pack.id))
         assert not watched.folder.path.exists()
         elsewhere.rename(watched.folder.path)
-    assert "20/20 trials" in watched.told[-1]
-    assert _line_count(watched.told, "Trying again") == _line_count(watched.told, "the store is back") == 1
+    assert "20/20 trials" in watched.printed[-1]
+    assert _line_count(watched.printed, "Trying again") == _line_count(watched.printed, "the store is back") == 1
 
 
 def test_a_store_unavailable_only_to_workers_does_not_end_the_run(watched, monkeypatch):
@@ -227,7 +227,7 @@ def test_a_store_unavailable_only_to_workers_does_not_end_the_run(watched, monke
     monkeypatch.setattr(StudyStore, "check", away)
     with watched.monitored(patience_s=0.0) as watch:
         watch(Notice("no checkpoint was kept, and training goes on"))
-    assert _line_count(watched.told, "Trying again") == 0
+    assert _line_count(watched.printed, "Trying again") == 0
 
 
 def test_added_packs_are_counted(watched):

@@ -105,6 +105,6 @@ def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
 
 def test_earlier_results_are_labelled() -> None:
     """The commit in an earlier version's result is labelled as this package's."""
-    (old,) = Store(Path(__file__).parents[1] / "stores" / "code-by-bytes", read_only=True).study("coin").provenances()
-    assert old["service_git_commit"].startswith("435e72f")
-    assert "git_commit" not in old
+    (entry,) = Store(Path(__file__).parents[1] / "stores" / "code-by-bytes", read_only=True).study("coin").provenances()
+    assert entry["service_git_commit"].startswith("435e72f")
+    assert "git_commit" not in entry

@@ -1,4 +1,4 @@
-"""Prints what functions of one factory compute, where some are on disk; `python -m` runs it with their factors."""
+"""A program that prints values of cached functions of one factory, and whether they were on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STAMP = digest([Path(__file__)])
 
 
 def times(factor: float) -> Callable[[float], float]:
-    """Make the function that multiplies by a factor."""
+    """Return a cached function that multiplies by the factor."""
 
     @cached(_STAMP, made_for=factor)
     def multiply(x):  # type: ignore[no-untyped-def]
@@ -24,7 +24,7 @@ def times(factor: float) -> Callable[[float], float]:
 
 
 def main() -> None:
-    """Print of each factor whether its function was on disk, and then a function's values that calls them all."""
+    """Print for each factor whether its function was on disk, and then the result of a function that calls them."""
     factors = [float(word) for word in sys.argv[1:]]
     parts: Any = tuple(times(factor) for factor in factors)
     print(*("kept" if is_on_disk(part) else "new" for part in parts))

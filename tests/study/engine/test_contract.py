@@ -1,4 +1,4 @@
-"""What every engine must hold to: one contract, run over all of ENGINES."""
+"""The contract of all engines, run over ENGINES."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ CELLS: dict[str, dict[str, Any]] = {
 }
 
 
-# The GPU engine's blocks run on the CPU too, by the same phases that its kernels are made of.
+# The GPU engine's blocks also run on the CPU, by the same phases as in its kernels.
 _EMULATED = "fused-gpu, emulated"
 ALL: dict[str, Engine] = ENGINES | {_EMULATED: GpuEngine(emulated=True)}
 _NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -78,8 +78,8 @@ _COMPILED_FIRST = {"NMU", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "li
     "hidden 10", "arithmetic", "three subsets", "regularized",
 }  # fmt: skip
 _ONE_LAYER_FIRST = {"NMU", "NAC-mul"}
-# Activations are the same function in all compiled engines, and differ in nothing else: two stand for all of them. What
-# a trial starts from is drawn by the same code for all engines.
+# Compiled engines differ in nothing but the function of an activation: two activations stand for all. All engines use
+# the same code to draw the initial state of a trial.
 _NOT_EMULATED = {
     "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "ELU", "initial weights of its own", "two negative factors",
 }  # fmt: skip
@@ -103,10 +103,10 @@ def on_each_engine(
     """Run a test over all engines, with each of these names of models or cells.
 
     Args:
-        argument: the name of the test's argument.
+        argument: name of the test's argument.
         names: models or cells.
-        emulated: those that the emulated engine is compiled for; None for all that aren't the same code.
-        first: those of them that `make test` has.
+        emulated: names for which the emulated engine is compiled; None for all that don't share code.
+        first: those of them in `make test`.
     """
     kept = set(names) - _NOT_EMULATED if emulated is None else emulated
     each = [
@@ -117,7 +117,7 @@ def on_each_engine(
 
 @pytest.fixture(params=[_param(name) for name in ALL])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    """Give each engine in turn, on the first of its devices."""
+    """Return each engine in turn."""
     return ALL[request.param]
 
 
@@ -128,7 +128,7 @@ def accepted(engine: Engine, cell: Cell) -> None:
 
 
 def trained(engine: Engine, pack: Pack, *, slice_s: float = 1e9) -> list[tuple[Any, ...]]:
-    """Train a pack and give what must not depend on where and how it was trained."""
+    """Train a pack, and return the parts of results that must be equal however it was trained."""
     training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(slice_s)
@@ -150,17 +150,17 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
                     curve.metrics["sparsity_error"],
                 )
             ),
-            one.trial_id,
-            one.iteration,
-            {name: (array.shape, array.dtype, array.tobytes()) for name, array in one.arrays.items()},
+            trial_weights.trial_id,
+            trial_weights.iteration,
+            {name: (array.shape, array.dtype, array.tobytes()) for name, array in trial_weights.arrays.items()},
         )
-        for result, curve, one in zip(results, curves, weights, strict=True)
+        for result, curve, trial_weights in zip(results, curves, weights, strict=True)
     ]
 
 
 @on_each_engine("model", MODELS)
 def test_a_trial_does_not_depend_on_its_pack(engine, model):
-    """Every model's trials come out bit for bit the same alone, in a pack, and at another place in it."""
+    """Every model's trials have the same bits alone, in a pack, and at another place in it."""
     accepted(engine, small_pack(0, model=model).trials[0].cell)
     together = trained(engine, small_pack(*range(9), model=model))
     assert trained(engine, small_pack(*reversed(range(9)), model=model)) == together[::-1]
@@ -169,8 +169,8 @@ def test_a_trial_does_not_depend_on_its_pack(engine, model):
 
 
 @on_each_engine("model", SINGLE_LAYERS, _ONE_LAYER, _ONE_LAYER_FIRST)
-def test_a_trial_of_one_layer_does_not_depend_on_its_pack(engine, model):
-    """Cells of one layer, of all units and operations, mixed: each trial is as alone."""
+def test_a_one_layer_trial_does_not_depend_on_its_pack(engine, model):
+    """Mixed cells of one layer have the bits of each trial alone."""
     task = {"task": "single-module", "input_size": 10, "hidden_size": None}
     cells = [small_cell(model, operation=name, **task) for name in ("add", "div")] + [small_cell("NAC-mul", **task)]
     accepted(engine, cells[0])
@@ -182,8 +182,8 @@ def test_a_trial_of_one_layer_does_not_depend_on_its_pack(engine, model):
 
 
 @on_each_engine("name", CELLS)
-def test_placement_and_slices_for_every_kind_of_cell(engine, name):
-    """The same holds for every kind of cell, and wherever slices of training end."""
+def test_every_kind_of_cell_is_independent_of_place_and_slices(engine, name):
+    """Every kind of cell has the same bits at any place and in any slices."""
     changes = CELLS[name]
     accepted(engine, small_pack(0, **changes).trials[0].cell)
     together = trained(engine, small_pack(3, 4, 5, 6, 7, **changes))
@@ -191,8 +191,8 @@ def test_placement_and_slices_for_every_kind_of_cell(engine, name):
     assert trained(engine, small_pack(3, 4, 5, 6, 7, **changes), slice_s=0.0) == together
 
 
-def test_what_may_differ_inside_a_pack_does_not_leak(engine):
-    """Trials of other strength, schedule, learning rate, variance or range leave their neighbours as they are."""
+def test_differences_within_a_pack_do_not_leak(engine):
+    """Trials with another strength, schedule, learning rate, variance or range don't change their neighbours."""
     cells = [
         small_cell(),
         small_cell(sparsity_strength=0.0, sparsity_start=None, sparsity_end=None),
@@ -205,17 +205,17 @@ def test_what_may_differ_inside_a_pack_does_not_leak(engine):
     ]
     accepted(engine, cells[0])
     together = trained(engine, Pack(tuple(Trial(cell, 1) for cell in cells)))
-    for cell, found in zip(cells, together, strict=True):
-        assert trained(engine, Pack((Trial(cell, 1),))) == [found]
-    assert len({found[3] for found in together}) == len(cells) - 1  # the last differs in its threshold only
+    for cell, row in zip(cells, together, strict=True):
+        assert trained(engine, Pack((Trial(cell, 1),))) == [row]
+    assert len({row[3] for row in together}) == len(cells) - 1  # the last one differs in its threshold only
 
 
 def mixed_cells() -> list[Cell]:
-    """Give cells that differ in what changes no row: models and sizes, what is asked, how parameters move."""
+    """Return cells that train on the same rows with other models, sizes, operations or optimisers."""
     task = {"task": "arithmetic", "input_size": 20, "subset_ratio": 0.25, "overlap_ratio": 0.5, "batch_size": 40}
     units = [small_cell(model, hidden_size=2 + k % 4, **task) for k, model in enumerate(MODELS)]
-    asked = [small_cell(hidden_size=3, operation=operation, **task) for operation in ("add", "div", "squared")]
-    moved = [
+    operations = [small_cell(hidden_size=3, operation=operation, **task) for operation in ("add", "div", "squared")]
+    optimised = [
         small_cell(**(task | changes))
         for changes in (
             {"optimizer": "sgd", "learning_rate": 1e-4},
@@ -228,27 +228,27 @@ def mixed_cells() -> list[Cell]:
             {"subsets": 3, "overlap_ratio": 0.0, "subset_ratio": 0.2},
         )
     ]
-    return [*units, *asked, *moved, small_cell(interpolation_range=((-2.0, -1.0), (1.0, 2.0)), **task)]
+    return [*units, *operations, *optimised, small_cell(interpolation_range=((-2.0, -1.0), (1.0, 2.0)), **task)]
 
 
-def test_trials_of_many_cells_that_share_rows_are_as_alone(engine):
-    """Cells of a seed that train beside each other, mixed with other seeds, have the bits that they have alone."""
-    of_key: dict[object, list[Cell]] = {}
+def test_cells_that_share_rows_have_the_bits_of_single_trials(engine):
+    """Cells of one seed, mixed with other seeds, have the bits that they have alone."""
+    cells_by_key: dict[object, list[Cell]] = {}
     for cell in mixed_cells():
         if engine.refuses(cell) is None:
-            of_key.setdefault(engine.pack_key(cell), []).append(cell)
-    cells = max(of_key.values(), key=len)
+            cells_by_key.setdefault(engine.pack_key(cell), []).append(cell)
+    cells = max(cells_by_key.values(), key=len)
     assert len(cells) > 2
     trials = [Trial(cell, seed) for seed in (3, 4) for cell in cells]
     order = np.random.default_rng(0).permutation(len(trials))
     together = trained(engine, Pack(tuple(trials[place] for place in order)))
-    for found, place in list(zip(together, order, strict=True))[:: 1 if engine.name == "fused" else 4]:
-        assert trained(engine, Pack((trials[place],))) == [found]
+    for row, place in list(zip(together, order, strict=True))[:: 1 if engine.name == "fused" else 4]:
+        assert trained(engine, Pack((trials[place],))) == [row]
 
 
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
 def test_each_trial_is_evaluated_on_its_own_range(engine, model):
-    """Trials that share evaluation rows and such that don't, mixed: each is as alone."""
+    """Trials with shared and with separate evaluation rows, mixed, have the bits that they have alone."""
     near, far = small_cell(model), small_cell(model, interpolation_range=((3.0, 4.0),))
     trials = [Trial(cell, seed) for cell, seed in ((near, 0), (near, 1), (far, 0), (near, 2), (far, 1), (far, 2))]
     together = trained(engine, Pack(tuple(trials)))
@@ -256,8 +256,8 @@ def test_each_trial_is_evaluated_on_its_own_range(engine, model):
 
 
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
-def test_sources_of_randomness_have_seeds_of_their_own(engine, model):
-    """Init seed 3 and data seed 7: what seed 7 trains on, from the weights that seed 3 begins with, in any pack."""
+def test_sources_of_randomness_have_separate_seeds(engine, model):
+    """Init seed 3 and data seed 7 give the initial weights of seed 3 and the data of seed 7, in any pack."""
     cell = small_cell(model)
     accepted(engine, cell)
     both = Trial(cell, Sources(3, 7).seed)
@@ -275,28 +275,28 @@ def test_sources_of_randomness_have_seeds_of_their_own(engine, model):
 
 
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
-def test_evaluation_rows_may_have_a_seed_of_their_own(engine, model):
-    """Training is that of the plain seed; validation and test rows are those of the evaluation seed."""
+def test_evaluation_rows_may_have_a_separate_seed(engine, model):
+    """Training is that of the plain seed; validation and test rows use the evaluation seed."""
     cell = small_cell(model)
     accepted(engine, cell)
     trials = [Trial(cell, 3), Trial(cell, Sources(3, 3, 0).seed), Trial(cell, Sources(3, 3, 1).seed)]
     plain, first, second = trained(engine, Pack(tuple(trials)))
     assert plain[8] == first[8] == second[8]
-    assert len({of[3] for of in (plain, first, second)}) == 3
-    assert len({of[4] for of in (plain, first, second)}) == 3
-    assert plain[5] == first[5] == second[5]  # the sparsity error is of weights alone
+    assert len({row[3] for row in (plain, first, second)}) == 3
+    assert len({row[4] for row in (plain, first, second)}) == 3
+    assert plain[5] == first[5] == second[5]  # the sparsity error depends only on weights
     assert trained(engine, Pack((trials[1],))) == [first]
 
 
 @on_each_engine("name", ["simple", "momentum", "regularized", "when decided", "new starts"])
 def test_resume_is_bit_exact(engine, name):
-    """From checkpoints before, at and after evaluations, a fresh training ends with the same bits."""
+    """From checkpoints before, at and after evaluations, a new training ends with the same bits."""
     pack = small_pack(0, 1, 2, **CELLS[name])
     accepted(engine, pack.trials[0].cell)
     expected = trained(engine, pack)
     training = engine.start(pack, device=engine.devices[0])
     while not training.done:
-        for _ in range(3):  # no divisor of the 10 updates between evaluations
+        for _ in range(3):  # not a divisor of the 10 updates between evaluations
             training.advance(0.0)
         resumed = engine.start(pack, device=engine.devices[0], checkpoint=through_disk(training.checkpoint()))
         while not resumed.done:
@@ -305,7 +305,7 @@ def test_resume_is_bit_exact(engine, name):
 
 
 def test_a_pack_of_many_shapes_resumes_bit_for_bit(engine):
-    """A pack of all that an engine trains side by side goes on from a checkpoint, with trials that have ended."""
+    """A pack of all shapes that train side by side resumes from a checkpoint, even with ended trials."""
     cells = [
         small_cell(model, hidden_size=2 + k, stop="when_decided") for k, model in enumerate(("NMU", "NALU", "ReLU"))
     ]
@@ -325,14 +325,14 @@ def test_a_pack_of_many_shapes_resumes_bit_for_bit(engine):
 
 
 def through_disk(checkpoint: Checkpoint) -> Checkpoint:
-    """Copy the arrays, as storing and loading does, so that nothing is shared; none may need pickle."""
+    """Copy the arrays as storing and loading does, and check that none needs pickle."""
     assert all(array.dtype != object for array in checkpoint.arrays.values())
     assert all(len(array) <= len(checkpoint.trial_ids) for array in checkpoint.arrays.values())
     return replace(checkpoint, arrays={name: array.copy() for name, array in checkpoint.arrays.items()})
 
 
-def test_a_checkpoint_of_others_is_refused(engine):
-    """A checkpoint of other trials, or of another engine, is an error and not a wrong result."""
+def test_a_checkpoint_of_other_trials_is_refused(engine):
+    """A checkpoint of other trials, or of another engine, is an error."""
     pack, other = small_pack(0, 1), small_pack(1, 0)
     accepted(engine, pack.trials[0].cell)
     checkpoint = engine.start(pack, device=engine.devices[0]).checkpoint()
@@ -343,27 +343,27 @@ def test_a_checkpoint_of_others_is_refused(engine):
 
 
 @pytest.mark.parametrize("stop", ["never", "when_decided"])
-def test_nan_touches_no_other_trial(engine, stop):
-    """A learning rate that blows one trial up makes it diverged, and leaves its neighbours' bits alone."""
+def test_nan_does_not_affect_other_trials(engine, stop):
+    """A learning rate that makes one trial diverge leaves its neighbours' bits unchanged."""
     wild = small_cell("linear", learning_rate=1e30, stop=stop)
     tame = small_cell("linear", stop=stop)
     accepted(engine, wild)
     pack = Pack((Trial(tame, 0), Trial(wild, 1), Trial(tame, 2)))
-    found = trained(engine, pack)
-    assert found[1][0].outcome == Outcome.DIVERGED
-    assert [found[0], found[2]] == [trained(engine, Pack((pack.trials[i],)))[0] for i in (0, 2)]
+    rows = trained(engine, pack)
+    assert rows[1][0].outcome == Outcome.DIVERGED
+    assert [rows[0], rows[2]] == [trained(engine, Pack((pack.trials[i],)))[0] for i in (0, 2)]
 
 
 @pytest.mark.parametrize("learning_rate", [1e-3, 1e30])
-def test_stopping_when_decided_changes_no_outcome(engine, learning_rate):
-    """Trials ended early have the outcome, the best step and the solved-at of a full run."""
+def test_stopping_when_decided_does_not_change_outcomes(engine, learning_rate):
+    """Trials ended early have the outcome, best step and solved-at of a full run."""
     changes = {"learning_rate": learning_rate, "success_epsilon": None, "success_threshold": 1e6}
     full, early = (small_cell("linear", stop=stop, **changes) for stop in ("never", "when_decided"))
     accepted(engine, full)
     outcomes = []
     for cell in (full, early):
-        found = trained(engine, Pack(tuple(Trial(cell, seed) for seed in range(5))))
-        results = [row[0] for row in found]
+        rows = trained(engine, Pack(tuple(Trial(cell, seed) for seed in range(5))))
+        results = [row[0] for row in rows]
         outcomes.append(
             [(r.outcome, r.best_iteration, r.solved_at_iteration, r.metrics.get("test_mse")) for r in results]
         )
@@ -374,33 +374,33 @@ def test_stopping_when_decided_changes_no_outcome(engine, learning_rate):
 
 @dataclass(frozen=True, kw_only=True)
 class Means(ArithmeticTask):
-    """Combines the means of the subsets."""
+    """An arithmetic task on the means of the subsets."""
 
     def target(self, sums: Tensor) -> Tensor:
         return super().target(sums / self.subset_size)
 
 
 def sums_of_all(*, operation: str, **values: Any) -> ArithmeticTask:
-    """Build the arithmetic task of sums, whatever the operation of the cell."""
+    """Build the arithmetic task of sums, regardless of the cell's operation."""
     return ArithmeticTask(operation="add", **values)
 
 
-@pytest.mark.parametrize("asked", [Means, sums_of_all])
-def test_a_task_from_outside_is_refused_or_trained_on_its_own_target(engine, asked, monkeypatch):
-    """Whatever task stands in TASKS, an engine refuses its cells or trains them as the torch engine does."""
-    monkeypatch.setitem(TASKS, "foreign", asked)
-    # Of a shape that is compiled for other tests.
+@pytest.mark.parametrize("task", [Means, sums_of_all])
+def test_a_foreign_task_is_refused_or_trained_on_its_target(engine, task, monkeypatch):
+    """An engine refuses cells of a foreign task in TASKS, or trains them as the torch engine does."""
+    monkeypatch.setitem(TASKS, "foreign", task)
+    # This shape is compiled for other tests, too.
     cell = small_cell("linear", task="foreign", subset_ratio=0.5, overlap_ratio=0.5)
     if (reason := engine.refuses(cell)) is not None:
         assert reason.startswith("it doesn't know the task foreign (class Means), ")
         return
-    (found,), (expected,) = (ended(one, Trial(cell, 0))[1] for one in (engine, ENGINES["torch"]))
-    np.testing.assert_allclose(found.metrics["validation_mse"], expected.metrics["validation_mse"], rtol=1e-4)
-    np.testing.assert_allclose(found.metrics["test_mse"], expected.metrics["test_mse"], rtol=1e-4)
+    (actual,), (expected,) = (ended(candidate, Trial(cell, 0))[1] for candidate in (engine, ENGINES["torch"]))
+    np.testing.assert_allclose(actual.metrics["validation_mse"], expected.metrics["validation_mse"], rtol=1e-4)
+    np.testing.assert_allclose(actual.metrics["test_mse"], expected.metrics["test_mse"], rtol=1e-4)
 
 
 def test_every_number_of_a_result(engine):
-    """A result says what was trained, on what, and agrees with its curve."""
+    """A result names trial, engine and device, and agrees with its curve."""
     pack = small_pack(0, 1, success_epsilon=None, success_threshold=1e9)
     accepted(engine, pack.trials[0].cell)
     training = engine.start(pack, device=engine.devices[0])
@@ -424,7 +424,7 @@ def test_every_number_of_a_result(engine):
 
 
 def ended(engine: Engine, *trials: Trial) -> Any:
-    """Train a pack of these trials to its end, and give results, curves and weights."""
+    """Train a pack of these trials to its end, and return results, curves and weights."""
     training = engine.start(Pack(trials), device=engine.devices[0])
     while not training.done:
         training.advance(1e9)
@@ -432,7 +432,7 @@ def ended(engine: Engine, *trials: Trial) -> Any:
 
 
 def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tuple[float, float, float]:
-    """Evaluate weights by the units' own modules: validation MSE, test MSE and sparsity error."""
+    """Return validation MSE, test MSE and sparsity error of weights, computed by the units' own modules."""
     cell = typed_cell(trial.cell)
     task = task_of(cell)
     bounds = cast("Bounds", cell.bounds or "clipped")
@@ -456,8 +456,8 @@ def errors_of(trial: Trial, arrays: Mapping[str, npt.NDArray[np.float32]]) -> tu
 
 
 @on_each_engine("name", [*MODELS, *CELLS])
-def test_weights_are_those_of_the_end(engine, name):
-    """Weights after the last update are what a trial of one update more finds at its last evaluation."""
+def test_weights_are_those_after_the_last_update(engine, name):
+    """A trial's weights have the errors of the last evaluation of a trial that is one update longer."""
     changes = {"model": name} if name in MODELS else CELLS[name]
     cell = small_cell(**{"learning_rate": 1e-2, **changes})
     accepted(engine, cell)
@@ -465,15 +465,15 @@ def test_weights_are_those_of_the_end(engine, name):
     curves = ended(engine, *(Trial(cell, seed) for seed in range(3)))[1]
     for trial, weights, curve in zip(trials, ended(engine, *trials)[2], curves, strict=True):
         assert (weights.trial_id, weights.iteration) == (trial.id, curve.iteration[-1])
-        found = errors_of(trial, weights.arrays)
+        errors = errors_of(trial, weights.arrays)
         np.testing.assert_allclose(
-            found[:2], (curve.metrics["validation_mse"][-1], curve.metrics["test_mse"][-1]), rtol=1e-4
+            errors[:2], (curve.metrics["validation_mse"][-1], curve.metrics["test_mse"][-1]), rtol=1e-4
         )
-        np.testing.assert_allclose(found[2], curve.metrics["sparsity_error"][-1], atol=1e-6)
+        np.testing.assert_allclose(errors[2], curve.metrics["sparsity_error"][-1], atol=1e-6)
 
 
 @on_each_engine("model", MODELS)
-def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model):
+def test_weights_have_the_names_and_shapes_of_the_units(engine, model):
     """On every engine, a trial's arrays have the names, order and shapes of the units' parameters, in float32."""
     cell = small_cell(model)
     accepted(engine, cell)
@@ -487,8 +487,8 @@ def test_weights_are_named_and_shaped_as_in_the_units_module(engine, model):
     assert [(name, array.shape, array.dtype) for name, array in weights.arrays.items()] == expected
 
 
-def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine):
-    """Trials ended early keep the weights of their last evaluation, NaN and all, while others go on, or are resumed."""
+def test_a_stopped_trial_keeps_its_weights(engine):
+    """Trials ended early keep the weights of their last evaluation, even with NaN, or after a resume of the others."""
     cells = [
         small_cell("linear", learning_rate=rate, evaluate_every=1, stop="when_decided")
         for rate in (1e-3, 1e16, 1e30, 1e-3, 1e16)
@@ -504,18 +504,18 @@ def test_weights_of_a_stopped_trial_are_those_it_was_stopped_with(engine):
     resumed.advance(1e9)
     assert comparable(resumed.finish()) == comparable((results, curves, weights))
     assert [result.stopped_early for result in results] == [False, True, True, False, True]
-    for place, (trial, result, one) in enumerate(zip(pack, results, weights, strict=True)):
-        assert one.iteration == result.iterations + (not result.stopped_early)
-        whole = trial.cell.replace(stop="never", iterations=one.iteration - 1)
-        (expected,) = ended(engine, Trial(whole, trial.seed))[2]
-        for name, array in one.arrays.items():
+    for place, (trial, result, trial_weights) in enumerate(zip(pack, results, weights, strict=True)):
+        assert trial_weights.iteration == result.iterations + (not result.stopped_early)
+        full = trial.cell.replace(stop="never", iterations=trial_weights.iteration - 1)
+        (expected,) = ended(engine, Trial(full, trial.seed))[2]
+        for name, array in trial_weights.arrays.items():
             np.testing.assert_array_equal(array, expected.arrays[name])
-        if place in (1, 4):  # one update more, and nothing would be left of it
-            assert np.isfinite(one.arrays["layer_2.bias"]).all()
+        if place in (1, 4):  # one more update would make all weights NaN
+            assert np.isfinite(trial_weights.arrays["layer_2.bias"]).all()
 
 
 def test_training_lowers_the_error(engine):
-    """The NMU's validation error falls by far within a thousand updates."""
+    """The NMU's validation error falls by more than 95% within two thousand updates."""
     pack = small_pack(*range(8), iterations=2000, evaluate_every=1000, sparsity_start=5000, sparsity_end=6000)
     accepted(engine, pack.trials[0].cell)
     training = engine.start(pack, device=engine.devices[0])
@@ -529,12 +529,12 @@ def test_training_lowers_the_error(engine):
 
 def test_memory_grows_with_the_pack(engine):
     """The estimate of a pack's memory is positive and grows with its trials."""
-    one, many = engine.memory_mb(small_pack(0)), engine.memory_mb(small_pack(*range(64)))
-    assert 0 < one < many
+    small, large = engine.memory_mb(small_pack(0)), engine.memory_mb(small_pack(*range(64)))
+    assert 0 < small < large
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_no_gpu_is_said_in_words():
-    """Asking for a GPU where there is none names the option that helps."""
+def test_a_missing_gpu_is_an_error():
+    """Training on a missing GPU is an error that names the option."""
     with pytest.raises(DeviceError, match="--device cpu"):
         ENGINES["torch"].start(small_pack(0), device="cuda")

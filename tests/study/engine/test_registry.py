@@ -1,4 +1,4 @@
-"""The right engine is chosen for a cell and a device, and a wrong choice is told in words."""
+"""The choice of an engine for a cell and a device, and errors of wrong choices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.study.builders import small_cell
 
 
 def test_auto_takes_the_first_that_can():
-    """On the CPU and on a GPU, auto takes the fused engine there is for it, and the torch engine where that can't."""
+    """On CPU and GPU, auto selects the fused engine, or the torch engine for cells that the fused one refuses."""
     assert engine_for("auto", small_cell(), "cpu").name == "fused"
     assert engine_for("auto", small_cell("NMU-normalized"), "cpu").name == "torch"
     assert engine_for("auto", small_cell(), "cuda").name == "fused-gpu"
@@ -21,7 +21,7 @@ def test_auto_takes_the_first_that_can():
 
 
 def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
-    """A task whose class no compiled engine names goes to the torch engine, and those passed over say why."""
+    """A task whose class no compiled engine knows goes to the torch engine, and refusals have a reason."""
 
     class Other(ArithmeticTask):
         pass
@@ -38,8 +38,8 @@ def test_auto_passes_over_engines_that_do_not_know_the_task(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_built_in_engines_refuse_tasks_of_ones_own(name):
-    """A task that an import string names is refused by each of them, and nothing is read of its cell."""
+def test_built_in_engines_refuse_user_tasks(name):
+    """A built-in engine refuses a user's task without reading its cell."""
     cell = Cell("means:Means", "means:mlp", {"subset": 4, "iterations": 10})
     reason = "it trains only the built-in tasks arithmetic, simple, single-module, not means:Means"
     assert ENGINES[name].refuses(cell) == reason
@@ -47,8 +47,8 @@ def test_built_in_engines_refuse_tasks_of_ones_own(name):
         engine_for(name, cell, ENGINES[name].devices[0])
 
 
-def test_a_wrong_engine_is_told():
-    """An engine that isn't one, or can't train the cell there, is an error that says why."""
+def test_a_wrong_engine_is_an_error():
+    """An unknown engine, or one that can't train the cell there, is an error with the reason."""
     with pytest.raises(InputError, match="auto, one of fused, fused-gpu, torch, or an engine"):
         engine_for("fast", small_cell(), "cpu")
     with pytest.raises(InputError, match="doesn't run on cuda"):
@@ -58,7 +58,7 @@ def test_a_wrong_engine_is_told():
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_preparing_changes_nothing(name):
-    """An engine can be prepared more than once, by any cell it takes."""
+def test_preparing_may_be_repeated(name):
+    """An engine can be prepared repeatedly, by any cell that it accepts."""
     ENGINES[name].prepare(small_cell())
     ENGINES[name].prepare(small_cell("linear"))

@@ -1,4 +1,4 @@
-"""Best step, solved-at and outcome are the field's, on made-up evaluations."""
+"""Best step, solved-at and outcome as the field defines them, on synthetic evaluations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def scored(cell, *evaluations, threshold=1.0, nan_at=None):
-    """Score one trial through (validation, test) evaluations; from evaluation `nan_at` on, a weight is NaN."""
+    """Score one trial with (validation, test) evaluations; from evaluation `nan_at` on, a weight is NaN."""
     scores = ArithmeticScores(typed_cell(cell), np.array([threshold]))
     for index, (validation, test) in enumerate(evaluations):
         if not scores.active.any():
@@ -43,8 +43,8 @@ def scored(cell, *evaluations, threshold=1.0, nan_at=None):
         ([(2, NAN)] * 5, 20, None, Outcome.UNSOLVED),
     ],
 )
-def test_definitions(evaluations, best, solved_at, outcome):
-    """The best step, solved-at and outcome follow their definitions at every edge."""
+def test_scores_follow_their_definitions(evaluations, best, solved_at, outcome):
+    """The best step, solved-at and outcome follow their definitions in every edge case."""
     result, curve = scored(small_cell(), *evaluations)
     assert (result.best_iteration, result.solved_at_iteration, result.outcome) == (best, solved_at, outcome)
     assert (result.iterations, result.stopped_early, len(curve.iteration)) == (40, False, 5)
@@ -52,8 +52,8 @@ def test_definitions(evaluations, best, solved_at, outcome):
         assert result.metrics.get("sparsity_error") == pytest.approx(best / 100)
 
 
-def test_no_number_is_none():
-    """What isn't a number is None, never NaN."""
+def test_nan_is_stored_as_none():
+    """A metric without a number is None, never NaN."""
     result, _ = scored(small_cell(), *[(2, NAN)] * 5)
     assert result.metrics.get("test_mse") is None
     assert result.metrics.get("validation_mse") == 2
@@ -69,8 +69,8 @@ def test_no_number_is_none():
         ([(9, 9), (9, 9), (0, 9), (1, 9), (NAN, NAN)], None, None),  # zero and not solved: may yet diverge
     ],
 )
-def test_stopping_changes_no_outcome(evaluations, nan_at, stops_at):
-    """A trial ends when its outcome is decided, not before, and a full run has the same outcome and best step."""
+def test_stopping_does_not_change_outcomes(evaluations, nan_at, stops_at):
+    """A trial ends once its outcome is decided, with the outcome and best step of a full run."""
     full, _ = scored(small_cell(), *evaluations)
     early, curve = scored(small_cell(stop="when_decided"), *evaluations, nan_at=nan_at)
     assert early.outcome == full.outcome
@@ -80,21 +80,21 @@ def test_stopping_changes_no_outcome(evaluations, nan_at, stops_at):
     assert curve.iteration[-1] == early.iterations
 
 
-def test_state_survives():
-    """Scores restored from a copied state go on as the original does."""
+def test_state_is_restored():
+    """Scores restored from a copied state continue like the original."""
     rng = np.random.default_rng(0)
     cell = typed_cell(small_cell(iterations=2000))
-    whole, half = (ArithmeticScores(cell, np.full(7, 0.5)) for _ in range(2))
+    undisturbed, half = (ArithmeticScores(cell, np.full(7, 0.5)) for _ in range(2))
     evaluations = [
         {name: rng.random(7).astype(np.float32) for name in ("validation_mse", "test_mse", "sparsity_error")}
         for _ in range(201)
     ]
     for index, numbers in enumerate(evaluations):
-        whole.record(**numbers)
+        undisturbed.record(**numbers)
         half.record(**numbers)
         if index == 100:
             state = half.state()
             half = ArithmeticScores(cell, np.full(7, 0.5))
             half.restore(state)
-    expected, found = whole.state(), half.state()
-    assert all(np.array_equal(expected[name], found[name]) for name in expected)
+    expected, restored = undisturbed.state(), half.state()
+    assert all(np.array_equal(expected[name], restored[name]) for name in expected)

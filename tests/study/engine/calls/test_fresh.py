@@ -1,4 +1,4 @@
-"""Calls in a fresh process: each begins with the same state, and none can harm this process."""
+"""Calls in a fresh process: each begins with the same state, and none affects this process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from study.engine.calls.fresh import FreshCallError, FreshProcess
 
 
-def test_no_call_finds_what_another_one_changed(tmp_path: Path) -> None:
-    """Each call runs in a fork of its own, which begins with what was prepared."""
+def test_calls_do_not_share_changes(tmp_path: Path) -> None:
+    """Each call runs in its own fork, which begins with the prepared state."""
     with FreshProcess() as fresh:
         fresh.prepare(os.chdir, str(tmp_path))
         fresh.ready()
@@ -21,8 +21,8 @@ def test_no_call_finds_what_another_one_changed(tmp_path: Path) -> None:
         assert len({fresh.call(os.getpid) for _ in range(3)}) == 3
 
 
-def test_a_call_that_ends_its_process_fails_alone() -> None:
-    """An exception, an exit and a signal are told; the next call works."""
+def test_a_call_that_ends_its_process_fails() -> None:
+    """An exception, an exit and a signal are errors of their call; the next call works."""
     with FreshProcess() as fresh:
         with pytest.raises(FreshCallError, match="ZeroDivisionError"):
             fresh.call(divmod, 1, 0)
@@ -39,8 +39,8 @@ def hold(pipe: str) -> None:
         signal.pause()
 
 
-def test_a_call_that_hangs_ends_with_the_block(tmp_path: Path) -> None:
-    """After its seconds an error is raised; whatever it does, it is killed when the process isn't needed any more."""
+def test_a_hanging_call_is_killed(tmp_path: Path) -> None:
+    """A call raises an error after its timeout, and is killed at the end of the block at the latest."""
     with FreshProcess() as fresh, pytest.raises(FreshCallError, match=r"longer than 0\.01 s"):
         fresh.call(signal.pause, timeout_s=0.01)
     os.mkfifo(tmp_path / "pipe")

@@ -1,4 +1,4 @@
-"""The log of a trial: complete, bounded, live, and never in the way of the trial."""
+"""The log of a trial: complete, bounded and live, without affecting the trial."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from study.engine.calls.pump import HALF
 
 @contextmanager
 def captured(log: Path, *, is_shared: bool = False):
-    """Log what is printed inside, and put the streams back."""
+    """Log output within the block, and restore the streams."""
     streams, output = (sys.stdout, sys.stderr), TrialOutput(log, is_shared=is_shared)
     try:
         with output.capturing():
@@ -27,7 +27,7 @@ def captured(log: Path, *, is_shared: bool = False):
 
 
 def test_all_output_is_logged_in_its_order(tmp_path, capfd):
-    """What Python prints, what libraries write, and what programs print; nothing of it is printed here."""
+    """The log has output of Python, libraries and programs; none of it is printed here."""
     log = tmp_path / "deep" / "log.txt"
     with captured(log) as output:
         print("printed")
@@ -46,8 +46,8 @@ def test_without_output_there_is_no_log(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_where_output_is_shared_it_is_still_printed(tmp_path, capsys):
-    """As in a terminal or a notebook, whose streams have no descriptors."""
+def test_shared_output_is_printed_and_logged(tmp_path, capsys):
+    """Shared output is logged and printed, even to streams without descriptors, as in a notebook."""
     with captured(tmp_path / "log.txt", is_shared=True):
         print("printed")
         sys.stdout.writelines(["a\n", "b\n"])
@@ -57,7 +57,7 @@ def test_where_output_is_shared_it_is_still_printed(tmp_path, capsys):
 
 
 def test_a_long_log_has_its_beginning_and_its_end(tmp_path):
-    """However much is printed; how much is missing is said between them."""
+    """A log of any length keeps its beginning and its end, with the number of omitted bytes between them."""
     log, line = tmp_path / "log.txt", b"x" * 99 + b"\n"
     with captured(log):
         os.write(1, b"first\n")
@@ -74,7 +74,7 @@ def test_a_long_log_has_its_beginning_and_its_end(tmp_path):
 
 
 def test_each_trial_has_its_own_log(tmp_path):
-    """Also what a program prints that outlives its trial."""
+    """Late output of a program goes to the log of the trial that started it."""
     with captured(tmp_path / "1.txt"):
         print("first")
         program = subprocess.Popen(["sh", "-c", "read wait; echo late"], stdin=subprocess.PIPE)
@@ -89,20 +89,20 @@ def test_each_trial_has_its_own_log(tmp_path):
     assert (tmp_path / "1.txt").read_text() == "first\nlate\n"
 
 
-def test_a_log_goes_on_where_it_ended(tmp_path):
+def test_a_resumed_trial_appends_to_its_log(tmp_path):
     for word in ("first", "resumed"):
         with captured(tmp_path / "log.txt"):
             print(word)
     assert (tmp_path / "log.txt").read_text() == "first\nresumed\n"
 
 
-def test_a_full_disk_loses_the_log_alone():
-    """No file can be made there; the trial goes on."""
+def test_a_full_disk_loses_only_the_log():
+    """If the log file can't be made, the trial continues."""
     with captured(Path("/dev/full/log.txt")):
         print("x" * 10**6)
 
 
-def test_streams_that_are_closed_or_replaced_do_no_harm(tmp_path):
+def test_streams_may_be_closed_or_replaced(tmp_path):
     with captured(tmp_path / "log.txt"):
         print("before")
         sys.stdout.close()
@@ -110,7 +110,7 @@ def test_streams_that_are_closed_or_replaced_do_no_harm(tmp_path):
     assert (tmp_path / "log.txt").read_text() == "before\n"
 
 
-def test_a_killed_pump_is_started_again(tmp_path):
+def test_a_killed_pump_is_restarted(tmp_path):
     with captured(tmp_path / "1.txt"):
         print("first")
     pump = _pump()
@@ -122,7 +122,7 @@ def test_a_killed_pump_is_started_again(tmp_path):
 
 
 def test_the_output_of_a_process_that_is_killed_is_logged(tmp_path):
-    """A segmentation fault or kill -9 loses nothing that was written before."""
+    """A segmentation fault or kill -9 loses no output written before."""
     program = (
         "import os, sys\nfrom pathlib import Path\nfrom study.engine.calls.output import TrialOutput\n"
         f"with TrialOutput(Path({str(tmp_path / 'log.txt')!r}), is_shared=False).capturing():\n"

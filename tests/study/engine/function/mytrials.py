@@ -1,4 +1,4 @@
-"""Training functions as a user writes them; processes of trials import this file by its name."""
+"""Training functions as users write them; trial processes import this file by its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.interface.function import messages
 
 
 def load(name: str, *arguments: object):
-    """Return a function of this module, as the service's own loader does; with arguments, one made by it."""
+    """Return a function of this module, as the service's loader does; with arguments, call it as a factory."""
     function = globals()[name]
     return function(*arguments) if arguments else function
 
@@ -34,7 +34,7 @@ def steps(seed, *, count: int = 6, scale: float = 1.0):
 
 
 def resumable(seed, resume, *, count: int = 6, die_at: int = -1):
-    """Keep weights that are changed in place, and a generator of its own."""
+    """Train weights that are changed in place, with a separate generator."""
     rng, weights, first = np.random.default_rng(seed), np.zeros(3), 0
     if resume is not None:
         first, weights = resume["next"], resume["weights"]
@@ -56,7 +56,7 @@ def with_torch(seed):
 
 
 def end_by(seed, *, way: str):
-    """End this process, or fail, in some way."""
+    """Fail or end this process in the given way."""
     print("about to end", way)
     if way == "segmentation fault":
         ctypes.string_at(0)
@@ -77,7 +77,7 @@ def end_by(seed, *, way: str):
 
 
 def meddle(seed, *, how: str):
-    """Report a step, and write to the pipe of the reports."""
+    """Report a step, then write to the pipe of the reports."""
     yield {"step": 0, "loss": 0.0, "accuracy": 0.0}
     (pipe,) = (int(name) for name in os.listdir("/proc/self/fd") if int(name) >= 500)  # noqa: PTH208
     if how == "half a message":
@@ -106,16 +106,16 @@ def scribble(seed):
 
 
 def leave(seed, *, pipe_path: str):
-    """Leave a process of a session of its own, whose parent has ended, too."""
+    """Leave a process in a new session, whose parent has ended, too."""
     code = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True, stdout=2).pid)"
-    told = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, check=True)
+    printed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, check=True)
     with open(pipe_path, "wb") as pipe:  # noqa: PTH123
-        pipe.write(told.stdout)
+        pipe.write(printed.stdout)
     return {"loss": 0.5, "accuracy": 0.5}
 
 
 def forever(seed, *, pipe_path: str, is_apart: bool = False):
-    """Start a process, write the ids of both to a pipe, and run in C without letting Python's lock go."""
+    """Start a process, write both ids to a pipe, and block in C while holding Python's lock."""
     child = subprocess.Popen(["sleep", "1000"], start_new_session=is_apart)
     with open(pipe_path, "w") as pipe:  # noqa: PTH123
         pipe.write(f"{os.getpid()} {child.pid}\n")
@@ -130,7 +130,7 @@ def sleepy(seed):
 
 
 def environment(seed):
-    """Report the threads and whether a set of texts has the order of hashes that aren't drawn."""
+    """Report the number of threads and a hash that depends on PYTHONHASHSEED."""
     return {"loss": float(os.environ["OMP_NUM_THREADS"]), "accuracy": hash("seeded") % 1000}
 
 

@@ -1,4 +1,4 @@
-"""Laws of the engine of training functions: a trial's result is its own, whatever pack, slice or process it ran in."""
+"""The engine of training functions: results don't depend on pack, slice or process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def engine_and_trials(folder: Path, **changed: object) -> tuple[FunctionEngine, 
 
 
 def results(engine: FunctionEngine, trials: tuple[Trial, ...], for_s: float = 1.0) -> list[Result]:
-    """Train a pack to its end, and return its results without their seconds."""
+    """Train a pack to its end, and return its results without training times."""
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
         training.advance(for_s)
@@ -32,18 +32,18 @@ def results(engine: FunctionEngine, trials: tuple[Trial, ...], for_s: float = 1.
     return [replace(result, training_s=0.0) for result in training.finish()[0]]
 
 
-def test_a_result_is_that_of_the_trial_alone(lab: Path) -> None:
-    """Neither the pack, the place in it, nor the slices change a result: global generators are seeded for each call."""
+def test_a_result_does_not_depend_on_the_pack(lab: Path) -> None:
+    """Pack, place and slices don't change a result, since global generators are seeded for each call."""
     engine, trials = engine_and_trials(lab)
-    whole = results(engine, trials)
-    assert whole == [result for trial in trials for result in results(engine, (trial,))]
-    assert whole == results(engine, trials, for_s=0.0)
-    assert whole[::-1] == results(engine, trials[::-1])
-    assert len({result.metrics["accuracy"] for result in whole}) > 1
+    packed = results(engine, trials)
+    assert packed == [result for trial in trials for result in results(engine, (trial,))]
+    assert packed == results(engine, trials, for_s=0.0)
+    assert packed[::-1] == results(engine, trials[::-1])
+    assert len({result.metrics["accuracy"] for result in packed}) > 1
 
 
 def test_outcomes_and_times(lab: Path) -> None:
-    """A trial is solved if its best step meets the criterion, since the first step that did; the rest is unsolved."""
+    """A trial is solved if its best step meets the criterion, from the first step that met it; else it is unsolved."""
     engine, trials = engine_and_trials(lab, grid=None, fixed={"width": 4}, seeds=20)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -66,7 +66,7 @@ def test_outcomes_and_times(lab: Path) -> None:
 
 
 def test_without_a_criterion_a_trial_is_finished(lab: Path) -> None:
-    """A function that returns a dict has no steps, and so neither curve nor times."""
+    """A function that returns a dict gives finished trials without curve and times."""
     engine, trials = engine_and_trials(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -79,8 +79,8 @@ def test_without_a_criterion_a_trial_is_finished(lab: Path) -> None:
 
 
 @pytest.mark.parametrize("isolation", [None, "process"])
-def test_undeclared_numbers_are_in_curves_and_told(lab: Path, isolation: str | None) -> None:
-    """They are no metrics of the result; a checkpoint has them, too."""
+def test_undeclared_numbers_are_in_curves_with_a_notice(lab: Path, isolation: str | None) -> None:
+    """Undeclared numbers are in curves and checkpoints but not in the result's metrics."""
     (lab / "mylab" / "more.py").write_text(
         "from study import seeded\n\n@seeded\ndef train(seed, *, resume=None):\n"
         "    for step in range(0 if resume is None else resume + 1, 4):\n"
@@ -91,15 +91,15 @@ def test_undeclared_numbers_are_in_curves_and_told(lab: Path, isolation: str | N
     engine, trials = engine_and_trials(lab, train="mylab.more:train", **changed)
     training = engine.start(Pack(trials[:1]), device="cpu")
     training.advance(0.0)
-    going_on = engine.start(Pack(trials[:1]), device="cpu", checkpoint=training.checkpoint())
+    resumed = engine.start(Pack(trials[:1]), device="cpu", checkpoint=training.checkpoint())
     training.close()
-    while not going_on.done:
-        going_on.advance(1.0)
-    ((result,), (curve,), _) = going_on.finish()
+    while not resumed.done:
+        resumed.advance(1.0)
+    ((result,), (curve,), _) = resumed.finish()
     assert (set(result.metrics), set(curve.metrics)) == ({"loss"}, {"loss", "rate"})
     np.testing.assert_array_equal(curve.metrics["rate"], [np.nan, 0.5, 0.25, 0.125])
-    (told,) = going_on.take_notices()
-    assert told == "numbers that metrics doesn't declare are kept in curves and MLflow only: rate"
+    (notice,) = resumed.take_notices()
+    assert notice == "numbers that metrics doesn't declare are kept in curves and MLflow only: rate"
 
 
 REPORTING = """
@@ -117,25 +117,25 @@ def train(seed, *, width=4, trial: Trial):
 
 
 @pytest.mark.parametrize("isolation", [None, "process"])
-def test_a_function_that_reports_goes_on_from_what_it_saved(lab: Path, isolation: str | None) -> None:
-    """Neither slices nor a resume nor a process of its own changes a bit."""
+def test_a_reporting_function_resumes_from_its_state(lab: Path, isolation: str | None) -> None:
+    """Slices, a resume and a separate process don't change a bit."""
     (lab / "mylab" / "reporting.py").write_text(REPORTING)
     changed = {"success": None, "metrics": {"loss": "lower"}, "train": "mylab.reporting:train"}
-    whole = results(*engine_and_trials(lab, **changed))
+    undisturbed = results(*engine_and_trials(lab, **changed))
     engine, trials = engine_and_trials(lab, **changed, isolation=isolation)
     training = engine.start(Pack(trials), device="cpu")
     training.advance(0.0 if isolation is None else 1.0)
     checkpoint = training.checkpoint()
     training.close()
-    going_on = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
-    while not going_on.done:
-        going_on.advance(0.0)
-    assert [replace(result, training_s=0.0) for result in going_on.finish()[0]] == whole
-    assert len({result.metrics["loss"] for result in whole}) == len(trials)
+    resumed = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
+    while not resumed.done:
+        resumed.advance(0.0)
+    assert [replace(result, training_s=0.0) for result in resumed.finish()[0]] == undisturbed
+    assert len({result.metrics["loss"] for result in undisturbed}) == len(trials)
 
 
 @pytest.mark.parametrize(("fail", "outcome"), [("raise", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
-def test_a_trial_that_goes_wrong_touches_no_other(lab: Path, fail: str, outcome: Outcome) -> None:
+def test_a_failed_trial_does_not_affect_others(lab: Path, fail: str, outcome: Outcome) -> None:
     engine, trials = engine_and_trials(lab, fixed={"fail": fail})
     by_seed = {result.trial.seed: result for result in results(engine, trials)}
     assert by_seed[1].outcome is outcome
@@ -146,30 +146,30 @@ def test_a_trial_that_goes_wrong_touches_no_other(lab: Path, fail: str, outcome:
         assert not by_seed[1].metrics
 
 
-def test_a_pack_goes_on_where_it_was(lab: Path) -> None:
-    """Trials that have ended aren't called again, and the result is that of a pack that was never interrupted."""
+def test_a_pack_resumes(lab: Path) -> None:
+    """Ended trials aren't called again, and the results are those of an uninterrupted pack."""
     engine, trials = engine_and_trials(lab)
-    whole = results(engine, trials)
+    undisturbed = results(engine, trials)
     training = engine.start(Pack(trials), device="cpu")
-    for _ in range(8):  # a step each: the second trial has begun
+    for _ in range(8):  # one step per slice: the second trial has begun
         training.advance(0.0)
     checkpoint = training.checkpoint()
     training.close()
     (lab / "mylab" / "training.py").write_text("raise SystemExit  # the copy runs, never the live file\n")
-    after = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
-    made = 0
-    while not after.done:
-        made += 1
-        after.advance(0.0)
-    assert [replace(result, training_s=0.0) for result in after.finish()[0]] == whole
-    assert made == 6 * (len(trials) - 1)
-    assert after.checkpoint().training_s >= checkpoint.training_s > 0
+    resumed = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
+    slices = 0
+    while not resumed.done:
+        slices += 1
+        resumed.advance(0.0)
+    assert [replace(result, training_s=0.0) for result in resumed.finish()[0]] == undisturbed
+    assert slices == 6 * (len(trials) - 1)
+    assert resumed.checkpoint().training_s >= checkpoint.training_s > 0
     with pytest.raises(ValueError, match="other trials"):
         engine.start(Pack(trials[:2]), device="cpu", checkpoint=checkpoint)
 
 
-def test_an_engine_is_data(lab: Path) -> None:
-    """What workers are sent trains the same, and says which cells it refuses."""
+def test_a_pickled_engine_is_equivalent(lab: Path) -> None:
+    """A pickled engine trains the same results; an engine gives a reason for cells that it refuses."""
     engine, trials = engine_and_trials(lab)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
     assert results(sent, trials) == results(engine, trials)
@@ -178,8 +178,8 @@ def test_an_engine_is_data(lab: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_crash_of_a_process_fails_its_trial_alone(lab: Path) -> None:
-    """A segmentation fault, in a process of its own; the others have the results that they have here."""
+def test_a_crash_fails_only_its_trial(lab: Path) -> None:
+    """A segmentation fault in a trial's process fails this trial; others have the results of this process."""
     here = results(*engine_and_trials(lab))
     engine, trials = engine_and_trials(lab, fixed={"fail": "crash"}, isolation="process", grid=None)
     ended = results(engine, trials)

@@ -1,4 +1,4 @@
-"""A trial in a process of its own: the same bits; whatever it does, it fails alone; it never outlives its worker."""
+"""Isolated trials: equal bits, contained failures, and no process that outlives its worker."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ def isolated(mytrials, name: str, limits: Limits | None = None, checkpoint: Any 
 
 
 @pytest.mark.parametrize("name", ["once", "steps", "resumable"])
-def test_a_process_of_its_own_changes_no_bit(mytrials, name):
+def test_isolation_does_not_change_a_bit(mytrials, name):
     """Steps, curves and the best step are those of a trial in this process."""
     assert bits(record_of(isolated(mytrials, name))) == bits(record_of(start(getattr(mytrials, name))))
 
 
 @pytest.mark.slow
-def test_a_library_that_is_imported_late_is_seeded_there_too(mytrials):
-    """It is torch, imported during the call in a process that doesn't have it yet."""
+def test_a_late_import_is_seeded(mytrials):
+    """Torch, imported during the call, is seeded in a process without it."""
     assert bits(record_of(isolated(mytrials, "with_torch"))) == bits(record_of(start(mytrials.with_torch)))
 
 
-def test_a_killed_trial_goes_on_from_its_state(mytrials):
-    """Killed in the middle, it has failed; resumed from its checkpoint, anywhere, it has the undisturbed bits."""
-    whole = record_of(start(mytrials.resumable, trial_of(count=6)))
+def test_a_killed_trial_resumes_from_its_state(mytrials):
+    """A killed trial fails; resumed from its checkpoint in any process, it has the undisturbed bits."""
+    undisturbed = record_of(start(mytrials.resumable, trial_of(count=6)))
     training = isolated(mytrials, "resumable", count=6, die_at=3)
     assert record_of(training).error == "its process was ended by SIGKILL (perhaps the machine ran out of memory)"
     checkpoint = through_a_file(training.checkpoint())
     assert checkpoint["steps"].tolist() == [0, 1, 2]
     again = isolated(mytrials, "resumable", checkpoint=checkpoint, count=6)
-    assert bits(record_of(again)) == bits(whole)
+    assert bits(record_of(again)) == bits(undisturbed)
     here = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
-    assert bits(record_of(here)) == bits(whole)
+    assert bits(record_of(here)) == bits(undisturbed)
     ended = record_of(isolated(mytrials, "resumable", checkpoint=checkpoint, count=3))  # after its last step
     assert ended.reports_steps
     assert bits(ended) == bits(record_of(start(mytrials.resumable, trial_of(count=3))))
@@ -69,8 +69,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize("way", ENDS)
-def test_whatever_it_does_only_it_fails(mytrials, way, capfd):
-    """The reason is in words, this process goes on, and what it printed is there, on standard error."""
+def test_a_failure_is_contained(mytrials, way, capfd):
+    """The error names the reason, this process continues, and the trial's output is on standard error."""
     record = record_of(isolated(mytrials, "end_by", way=way))
     assert (record.error or "").startswith(ENDS[way] or "")
     assert (record.error is None) == (way == "nothing")
@@ -82,26 +82,26 @@ def test_whatever_it_does_only_it_fails(mytrials, way, capfd):
 
 @LINUX
 def test_memory_has_a_limit(mytrials):
-    """What it can't allocate is Python's own error, with the line that wanted it."""
+    """A failed allocation is Python's MemoryError, with the user's line."""
     record = record_of(isolated(mytrials, "end_by", Limits(memory_gb=1.0), way="memory"))
     assert record.error.startswith("MemoryError: Unable to allocate 16.0 GiB")
     assert "mytrials.py:" in record.error
     assert record_of(isolated(mytrials, "end_by", Limits(memory_gb=1.0), way="nothing")).error is None
 
 
-def test_a_time_limit_kills_what_would_go_on(mytrials):
-    """A step that never ends is ended; what was reported before remains."""
+def test_a_time_limit_kills_an_endless_step(mytrials):
+    """An endless step is killed at the limit; steps reported before remain."""
     training = isolated(mytrials, "sleepy", Limits(time_limit_s=1000.0))
     while training.advance(0.1).step is None:
         assert not training.done
-    training._limits = Limits(time_limit_s=0.0)  # it has had its start, however slow this machine is
+    training._limits = Limits(time_limit_s=0.0)  # the limit begins after the start, which may be slow on this machine
     record = record_of(training)
     assert record.error == "it took longer than its time limit of 0 s, and was killed"
     assert record.steps.tolist() == [0]
 
 
 def after_a_step(mytrials, how: str) -> IsolatedTraining:
-    """Start a trial that writes to the pipe of its reports, and wait for the step before."""
+    """Start a trial that writes to the pipe of its reports, and wait for its first step."""
     training = isolated(mytrials, "meddle", Limits(time_limit_s=1000.0), how=how)
     while training.advance(0.1).step is None:
         assert not training.done
@@ -109,8 +109,8 @@ def after_a_step(mytrials, how: str) -> IsolatedTraining:
 
 
 @LINUX
-def test_half_a_message_is_no_reason_to_wait(mytrials):
-    """A trial that never writes the other half is killed at its time limit."""
+def test_half_a_message_does_not_block(mytrials):
+    """A trial that never writes the other half of a message is killed at its time limit."""
     training = after_a_step(mytrials, "half a message")
     training._limits = Limits(time_limit_s=0.0)
     record = record_of(training)
@@ -131,23 +131,23 @@ def test_half_a_message_is_no_reason_to_wait(mytrials):
         ("no state", "b'no state'"),
     ],
 )
-def test_what_is_no_report_fails_the_trial(mytrials, how, written):
-    """Its reason has what was written; the trial is never one that diverged."""
+def test_an_invalid_report_fails_the_trial(mytrials, how, written):
+    """The error quotes the invalid report; the trial has failed and not diverged."""
     record = record_of(after_a_step(mytrials, how))
     assert re.fullmatch(f"its process wrote {written} to the pipe of its reports: .* hasn't opened", record.error)
     assert record.metrics == {"loss": 0.0, "accuracy": 0.0}
 
 
 @LINUX
-def test_the_usual_descriptors_are_the_trials_own(mytrials, capfd):
-    """A trial that writes to all of them, and closes them, disturbs no report."""
+def test_a_trial_may_close_all_descriptors(mytrials, capfd):
+    """A trial that writes to all usual descriptors and closes them disturbs no report."""
     record = record_of(isolated(mytrials, "scribble"))
     assert (record.error, record.metrics) == (None, {"loss": 0.5, "accuracy": 0.5})
     assert "printed" in capfd.readouterr().err
 
 
 def test_the_process_has_the_environment_of_its_limits(mytrials):
-    """Threads are as many as its processors, and texts have the same hashes in each process."""
+    """The number of threads follows the limits, and texts have the same hashes in each process."""
     records = [record_of(isolated(mytrials, "environment", Limits(cpus=3))) for _ in range(2)]
     assert [record.metrics["loss"] for record in records] == [3.0, 3.0]
     assert records[0].metrics == records[1].metrics
@@ -155,22 +155,22 @@ def test_the_process_has_the_environment_of_its_limits(mytrials):
     assert Limits(gpus=1).environment().get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
-def test_what_cannot_be_imported_is_said(mytrials):
-    """A function that isn't there fails the trial, with the user's line; and so does a module."""
+def test_an_import_error_is_reported(mytrials):
+    """A missing function or module fails the trial, with the user's line."""
     record = record_of(isolated(mytrials, "missing"))
     assert record.error.startswith("KeyError: 'missing' (")
     assert "mytrials.py:" in record.error
 
 
 @pytest.mark.parametrize("load", [lambda: None, partial(os.path.join, b"a"), partial(int, base=10), 3])
-def test_what_another_process_cannot_import_is_refused(load):
-    """The function is named as data: a function within another, or an argument that isn't of JSON, can't be."""
+def test_an_unimportable_function_is_refused(load):
+    """A nested function, or an argument that isn't JSON, is refused, since another process can't load it."""
     with pytest.raises(ValueError, match=r"load must be|must be of JSON"):
         IsolatedTraining(load, trial_of())
 
 
 def has_ended(process: int) -> bool:
-    """Wait until a process has ended, also one of which nobody takes notice."""
+    """Return True once a process has ended, even without a parent that waits for it."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
@@ -183,7 +183,7 @@ def has_ended(process: int) -> bool:
 
 @pytest.fixture
 def ids(tmp_path: Path):
-    """A pipe that a trial writes its id to, and that of a process which it has started; and how to read them."""
+    """Make a pipe for the ids of a trial and of its child process; return the path and a function that reads them."""
     path = tmp_path / "ids"
     os.mkfifo(path)
     return path, lambda: [int(word) for word in path.read_text().split()]
@@ -191,7 +191,7 @@ def ids(tmp_path: Path):
 
 @LINUX
 def test_nothing_outlives_a_killed_worker(mytrials, ids):
-    """After kill -9 of the worker, a trial that holds Python's lock in C ends, with what it has started."""
+    """After kill -9 of the worker, a trial that holds Python's lock in C ends, with its child process."""
     path, read = ids
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     worker = subprocess.Popen([sys.executable, mytrials.__file__, str(path)], env=environment)
@@ -204,7 +204,7 @@ def test_nothing_outlives_a_killed_worker(mytrials, ids):
 
 @LINUX
 def test_a_trial_ends_with_its_guard(mytrials, ids):
-    """If somebody kills the guard alone, the trial ends too, and has failed."""
+    """If the guard is killed, the trial is killed too, and has failed."""
     path, read = ids
     with closing(isolated(mytrials, "forever", pipe_path=str(path))) as training:
         training.advance(0.0)
@@ -212,24 +212,24 @@ def test_a_trial_ends_with_its_guard(mytrials, ids):
         os.kill(training._process._guard.pid, signal.SIGKILL)
         assert record_of(training).error.startswith("its process was ended by SIGKILL")
         assert has_ended(trial)
-        os.kill(started, signal.SIGKILL)  # of this one, only the guard knew
+        os.kill(started, signal.SIGKILL)  # only the guard knew of this process
 
 
 @LINUX
 def test_nothing_outlives_its_trial(mytrials, ids):
-    """Not even a process in a session of its own, whose parent has ended before."""
+    """A trial's end kills even an orphaned process in another session."""
     path, read = ids
     training = isolated(mytrials, "leave", pipe_path=str(path))
     training.advance(0.0)
-    (left,) = read()
+    (orphan,) = read()
     assert record_of(training).error is None
-    assert has_ended(left)
+    assert has_ended(orphan)
 
 
 @LINUX
 @pytest.mark.parametrize("is_apart", [False, True])
 def test_closing_ends_the_process(mytrials, ids, is_apart):
-    """As after Ctrl-C: nothing of the trial is left, processes in sessions of their own included."""
+    """Closing, as after Ctrl-C, kills all processes of the trial, even in other sessions."""
     path, read = ids
     training = isolated(mytrials, "forever", pipe_path=str(path), is_apart=is_apart)
     training.advance(0.0)

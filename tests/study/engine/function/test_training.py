@@ -1,4 +1,4 @@
-"""A trial of a function: the same alone, after others, in slices, after a resume, and in a process of its own."""
+"""Trials of a function: equal bits alone, after others, in slices, after a resume and in another process."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def record_of(training, for_s: float = 60.0) -> CallRecord:
 
 
 def bits(record: CallRecord) -> tuple[Any, ...]:
-    """Give all of a record but its seconds, so that it can be compared."""
+    """Return a record without its times, in a comparable form."""
     curves = {name: curve.tobytes() for name, curve in record.curves.items()}
-    rest = replace(record, steps=None, curves=None, training_s=0.0)
-    return rest, record.steps.tolist(), curves
+    scalars = replace(record, steps=None, curves=None, training_s=0.0)
+    return scalars, record.steps.tolist(), curves
 
 
 @pytest.fixture(params=["once", "steps"])
@@ -53,8 +53,8 @@ def function(request, mytrials):
     return getattr(mytrials, request.param)
 
 
-def test_a_seed_gives_the_same_whatever_ran_before(function):
-    """Alone, after other trials, and after others have drawn from the global generators, a trial is the same."""
+def test_a_trial_does_not_depend_on_earlier_ones(function):
+    """A trial is the same alone, after other trials, and after draws from the global generators."""
     alone = bits(record_of(start(function)))
     other = bits(record_of(start(function, trial_of(seed=4))))
     torch.rand(3), random.random()
@@ -62,19 +62,19 @@ def test_a_seed_gives_the_same_whatever_ran_before(function):
 
 
 def test_slices_change_nothing(mytrials):
-    """However long slices are, and whoever draws between them, a trial is the same."""
-    whole = bits(record_of(start(mytrials.steps)))
+    """Slices of any length, with draws between them, don't change a trial."""
+    undivided = bits(record_of(start(mytrials.steps)))
     training = start(mytrials.steps)
     steps = []
     while not training.done:
         steps.append(training.advance(0.0).step)
         random.random(), np.random.random(), torch.rand(3)  # noqa: NPY002
     assert steps == [0, 10, 20, 30, 40, 50, 50]
-    assert bits(training.finish()) == whole
+    assert bits(training.finish()) == undivided
 
 
-def test_two_trials_in_turns_do_not_touch_each_other(mytrials):
-    """Slices of one trial between those of another change neither."""
+def test_alternating_trials_do_not_affect_each_other(mytrials):
+    """Alternating slices of two trials don't change either."""
     expected = [bits(record_of(start(mytrials.steps, trial_of(seed)))) for seed in (1, 2)]
     trainings = [start(mytrials.steps, trial_of(seed)) for seed in (1, 2)]
     while not all(training.done for training in trainings):
@@ -83,8 +83,8 @@ def test_two_trials_in_turns_do_not_touch_each_other(mytrials):
     assert [bits(training.finish()) for training in trainings] == expected
 
 
-def test_between_slices_the_process_is_as_before():
-    """A generator goes on in its own state: its folder, its default dtype, and no gradients where it wants none."""
+def test_the_process_is_restored_between_slices():
+    """A generator keeps its folder, default dtype and gradient mode, and the process gets its own back."""
 
     def train(seed, *, folder: str):
         torch.set_default_dtype(torch.float64)
@@ -104,8 +104,8 @@ def test_between_slices_the_process_is_as_before():
     assert record.curves["loss"].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_a_trial_that_is_given_up_leaves_the_process_as_before():
-    """Its generator ends in its own state."""
+def test_a_closed_trial_restores_the_process():
+    """A closed generator ends in its own state, and the process's state is restored."""
     ends = []
 
     def train(seed):
@@ -126,7 +126,7 @@ def test_a_trial_that_is_given_up_leaves_the_process_as_before():
 
 
 class Unreadable:
-    """An object that raises what isn't an Exception when it is looked at."""
+    """An object that raises a BaseException on access to its class."""
 
     @property
     def __class__(self):
@@ -140,8 +140,8 @@ def nested():
 
 
 @pytest.mark.parametrize(("state", "reason"), [(Unreadable, "CancelledError"), (nested, "RecursionError")])
-def test_a_state_that_cannot_be_looked_at_fails_the_trial(state, reason):
-    """Whatever its objects raise."""
+def test_an_unreadable_state_fails_the_trial(state, reason):
+    """A state whose objects raise any exception fails the trial."""
 
     def train(seed, resume):
         yield {"step": 0, "loss": 1.0, "accuracy": 0.0, "state": state()}
@@ -150,8 +150,8 @@ def test_a_state_that_cannot_be_looked_at_fails_the_trial(state, reason):
     assert record_of(start(train)).error.startswith(reason)
 
 
-def test_a_thread_that_is_left_is_named():
-    """It keeps Python from exiting, unless it is a daemon or ends in time."""
+def test_a_remaining_thread_is_named():
+    """A thread that would keep Python from exiting is named; daemons and ended threads aren't."""
     may_end = threading.Event()
 
     def train(seed):
@@ -168,7 +168,7 @@ def test_a_thread_that_is_left_is_named():
 
 
 def through_a_file(checkpoint):
-    """Give a checkpoint as a store gives it back: from bytes, without pickle."""
+    """Return a checkpoint as a store loads it: from bytes, without pickle."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **checkpoint)
     with np.load(io.BytesIO(buffer.getvalue()), allow_pickle=False) as arrays:
@@ -178,7 +178,7 @@ def through_a_file(checkpoint):
 @pytest.mark.parametrize("slices", range(1, 7))
 def test_a_resumed_trial_ends_as_an_undisturbed_one(mytrials, slices):
     """Stopped at any step and resumed from its checkpoint, a trial has the same steps, curves and best step."""
-    whole = record_of(start(mytrials.resumable))
+    undisturbed = record_of(start(mytrials.resumable))
     training = start(mytrials.resumable)
     for _ in range(slices):
         training.advance(0.0)
@@ -186,33 +186,33 @@ def test_a_resumed_trial_ends_as_an_undisturbed_one(mytrials, slices):
     training.close()
     assert checkpoint["steps"].tolist() == list(range(slices))
     again = start(mytrials.resumable, checkpoint=checkpoint)
-    assert bits(record_of(again, 0.0)) == bits(whole)
+    assert bits(record_of(again, 0.0)) == bits(undisturbed)
     assert again.finish().training_s > float(checkpoint["training_s"])
 
 
-def test_a_state_is_that_of_its_step_however_late_it_is_copied(mytrials):
-    """What a function changes in place after a step isn't in the checkpoint of that step."""
-    found = []
+def test_a_state_is_that_of_its_step(mytrials):
+    """In-place changes after a step aren't in that step's checkpoint, however late it is copied."""
+    checkpoints = []
     for state_every_s in (0.0, 1000.0):
         training = start(mytrials.resumable, state_every_s=state_every_s)
         training.advance(0.0)
         training.advance(0.0)
-        found.append(training.checkpoint())
+        checkpoints.append(training.checkpoint())
         training.advance(0.0)
-    for first, second in zip(*(found[i].items() for i in (0, 1)), strict=True):
+    for first, second in zip(*(checkpoints[i].items() for i in (0, 1)), strict=True):
         assert first[0] == second[0]
         assert first[0] == "training_s" or np.array_equal(first[1], second[1])
 
 
-def test_a_function_without_resume_begins_anew(mytrials):
-    """There is no checkpoint of what could not use one."""
+def test_a_function_without_resume_has_no_checkpoint(mytrials):
+    """A function that can't resume has no checkpoint."""
     training = start(mytrials.steps)
     training.advance(0.0)
     assert training.checkpoint() is None
 
 
 def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
-    """A curve can't go on with other metrics."""
+    """A checkpoint with other metrics is an error, since a curve can't continue with other metrics."""
     training = start(mytrials.resumable)
     training.advance(0.0)
     other = CallTrial(seed=3, values={}, metrics={"loss": Metric()})
@@ -220,8 +220,8 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
         FunctionTraining(mytrials.resumable, other, checkpoint=training.checkpoint())
 
 
-def test_progress_says_how_far_it_is(mytrials):
-    """The latest step, the bound, whether it has ended, and the first metric there."""
+def test_progress_has_the_latest_step(mytrials):
+    """Progress has the latest step, the bound, whether the trial has ended, and the first metric."""
     training = start(mytrials.steps, trial_of(iterations=10))
     progress = [training.advance(0.0) for _ in range(4)]
     first, second = record_of(start(mytrials.steps, trial_of(iterations=10))).curves["loss"]
@@ -230,7 +230,7 @@ def test_progress_says_how_far_it_is(mytrials):
 
 
 def test_a_returned_dict_is_one_step():
-    """It has no curve that says anything of time, and may say how many steps there were."""
+    """A returned dict gives no curve over time, and may state the number of steps."""
     record = record_of(start(lambda seed: {"loss": 1, "accuracy": 0}))
     assert (record.best_step, record.steps.tolist(), record.reports_steps) == (0, [0], False)
     record = record_of(start(lambda seed: {"loss": 1, "accuracy": 0, "step": 70}))
@@ -250,7 +250,7 @@ def test_a_returned_dict_is_one_step():
     ],
 )
 def test_the_best_step_is_the_first_of_the_best(higher, losses, best, has_diverged):
-    """It goes by the first metric's direction; NaN and infinity end the trial, and are never the best."""
+    """The first metric's direction decides; NaN and infinity end the trial and are never the best."""
 
     def train(seed):
         for step, loss in enumerate(losses):
@@ -262,8 +262,8 @@ def test_the_best_step_is_the_first_of_the_best(higher, losses, best, has_diverg
     assert record.metrics == (None if best is None else {"loss": losses[best], "accuracy": -best})
 
 
-def test_the_step_that_is_not_finite_is_the_last():
-    """The curve has it, and nothing after it."""
+def test_a_step_that_is_not_finite_is_the_last():
+    """The curve ends with the first step that isn't finite."""
 
     def train(seed):
         for step, loss in enumerate([1.0, 2.0, NAN, 0.0]):
@@ -274,8 +274,8 @@ def test_the_step_that_is_not_finite_is_the_last():
     assert np.array_equal(record.curves["loss"], [1.0, 2.0, NAN], equal_nan=True)
 
 
-def test_a_trial_that_fails_keeps_what_it_reported():
-    """It has its error in one line, the traceback, and the curve up to there."""
+def test_a_failed_trial_keeps_its_reports():
+    """A failed trial has a one-line error, the traceback, and the curve up to the failure."""
 
     def train(seed):
         yield {"step": 0, "loss": 1.0, "accuracy": 0.0}
@@ -288,8 +288,8 @@ def test_a_trial_that_fails_keeps_what_it_reported():
     assert record.steps.tolist() == [0]
 
 
-def test_a_time_limit_ends_a_generator_that_never_does():
-    """It is looked at after each step; the generator is closed, and the trial has failed."""
+def test_a_time_limit_ends_an_endless_generator():
+    """The limit is checked after each step; the generator is closed, and the trial has failed."""
     ends = []
 
     def train(seed):
@@ -305,7 +305,7 @@ def test_a_time_limit_ends_a_generator_that_never_does():
 
 
 def test_the_time_before_a_checkpoint_counts(mytrials):
-    """A trial that is resumed again and again has a limit, too."""
+    """Time before a checkpoint counts for the limit, so repeated resumes don't evade it."""
     training = start(mytrials.resumable, time_limit_s=1000.0)
     training.advance(0.0)
     checkpoint = training.checkpoint() | {"training_s": np.array(1000.0)}
@@ -313,8 +313,8 @@ def test_the_time_before_a_checkpoint_counts(mytrials):
     assert "its time limit is 1000 s" in record.error
 
 
-def test_a_state_that_cannot_be_kept_fails_the_trial():
-    """It fails at once and always, not only where it would have been needed."""
+def test_an_unsupported_state_fails_the_trial():
+    """An unsupported state fails at once, even if no checkpoint is needed."""
 
     def train(seed, resume):
         for step in range(3):
@@ -328,8 +328,8 @@ def test_a_state_that_cannot_be_kept_fails_the_trial():
 
 
 @pytest.mark.parametrize(("state_every_s", "steps"), [(0.0, [0, 1]), (1000.0, [0])])
-def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps, ctrl_c):
-    """KeyboardInterrupt goes through, and the trial can be resumed from a state that nothing has changed since."""
+def test_ctrl_c_keeps_the_last_state(state_every_s, steps, ctrl_c):
+    """KeyboardInterrupt is raised, and the trial resumes from an unchanged copy of its state."""
 
     def train(seed, resume, *, stop: bool):
         weights = np.zeros(2) if resume is None else resume
@@ -339,18 +339,18 @@ def test_ctrl_c_leaves_the_last_copy_of_the_state(state_every_s, steps, ctrl_c):
                 ctrl_c()
             yield {"step": step, "loss": weights.sum(), "accuracy": 0.0, "state": weights}
 
-    whole = record_of(start(train, trial_of(stop=False)))
+    undisturbed = record_of(start(train, trial_of(stop=False)))
     training = start(train, trial_of(stop=True), state_every_s=state_every_s)
     with pytest.raises(KeyboardInterrupt):
         training.advance(60.0)
     assert not training.done
     checkpoint = training.checkpoint()
     assert checkpoint["steps"].tolist() == steps
-    assert bits(record_of(start(train, trial_of(stop=False), checkpoint=checkpoint))) == bits(whole)
+    assert bits(record_of(start(train, trial_of(stop=False), checkpoint=checkpoint))) == bits(undisturbed)
 
 
 def test_a_trial_is_done_before_it_has_a_record(mytrials):
-    """Half a record would look like a whole one."""
+    """A trial that isn't done raises instead of giving an incomplete record."""
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):
         start(mytrials.steps).finish()
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):

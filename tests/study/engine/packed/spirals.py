@@ -1,4 +1,4 @@
-"""A task and models such as a user writes, for the tests of the packed engine."""
+"""A task and models as users write them, for tests of the packed engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.interface.task import Task
 
 @dataclass(frozen=True)
 class Spirals(Task):
-    """Tell apart two spirals."""
+    """Classification of two spirals."""
 
     turns: float = 0.5
     noise: float = 0.02
@@ -56,5 +56,5 @@ def recipe(task: Task | None = None, model=mlp, **hyperparameters) -> Recipe:
 
 
 def members(*seeds: int, learning_rate: float = 0.01) -> list[Member]:
-    """Make trials, each with a learning rate of its own."""
+    """Make trials, each with its own learning rate."""
     return [Member(seed=seed, schedule=Schedule(learning_rate=learning_rate / (1 + seed))) for seed in seeds]

@@ -1,4 +1,4 @@
-"""The counting task trains in packs, and what accumulates exactly learns to read from the ends of sequences."""
+"""The counting task in packs, and exact accumulators that learn to read from the ends of sequences."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ COUNT, SUM = Counting(evaluation_rows=20), Counting(operation="sum", evaluation_
 @pytest.mark.parametrize("task", [pytest.param(COUNT, id="count"), pytest.param(SUM, id="sum", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "reference"])
 def test_trials_train_in_packs(task: Counting, name: str) -> None:
-    """The proof finds that a trial's bits depend neither on its pack nor on a resume."""
+    """The proof shows that a trial's bits depend neither on its pack nor on a resume."""
     proof = prove(Recipe(task=task, model=builder_of(task, name)))
     assert proof.packs, proof.reason
 
 
-def test_an_accumulator_learns_to_read() -> None:
-    """From counts at the end alone, 300 updates teach it most digits of images that it hasn't seen."""
+def test_an_accumulator_learns_digits() -> None:
+    """300 updates on final counts teach an accumulator most digits of unseen images."""
     recipe = Recipe(task=COUNT, model=builder_of(COUNT, "reference"))
     pack = SideBySide(recipe, [Member(seed=seed, schedule=Schedule(learning_rate=3e-3)) for seed in range(3)])
     assert (pack.evaluate()["test_accuracy"] < 0.5).all()

@@ -1,7 +1,7 @@
-"""A pack on another device than the CPU: nothing of it is left on the CPU, and its numbers are the CPU's.
+"""Packs on a device other than the CPU: all tensors are there, and numbers agree with the CPU.
 
-Where there is no GPU, the other device is `tests.far_device`, which says nothing of a GPU's kernels: neither of their
-bits nor of their speed. What only a GPU can show is tested where there is one.
+Without a GPU, the other device is `tests.far_device`, which tests neither the bits nor the speed of a GPU's kernels.
+Tests that need a GPU are skipped without one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OF_PRESETS = [
 
 
 def planned(preset: str, model: str) -> tuple[PackedEngine, Plan]:
-    """Plan a short study of a preset's task and a model, whose packs are taken for proven on the CPU."""
+    """Plan a short study of a preset's task and a model, whose packs count as proven on the CPU."""
     file = brief(preset)
     file["models"] = [table for table in file["models"] if table["name"] == model]
     plan = make_plan(parse_spec(yaml.safe_dump(file), source=preset))
@@ -60,7 +60,7 @@ def planned(preset: str, model: str) -> tuple[PackedEngine, Plan]:
 
 
 def numbers(pack: OneByOne | SideBySide, updates: int) -> dict[str, Any]:
-    """Train, and return what is measured and the state."""
+    """Train, and return the metrics and the state."""
     pack.update(updates)
     return pack.evaluate() | pack.state()
 
@@ -74,34 +74,34 @@ def assert_close(actual: dict[str, Any], expected: dict[str, Any], rtol: float) 
 
 @pytest.fixture
 def as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Record soon, and repeat the graph itself: TorchScript sees the far device's numbers on the CPU, as constants."""
+    """Record early, and replay the graph itself: TorchScript captures the far device's numbers as CPU constants."""
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 1)
     monkeypatch.setattr(torch.jit, "trace", lambda graph, *_, **__: graph)
 
 
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
 def test_no_tensor_of_a_task_is_left_on_the_cpu(preset: str, model: str, as_graphs: None) -> None:
-    """Of each task, drawing, losses, gradients, steps, metrics and what is recorded; an evaluation is copied once."""
+    """Drawing, losses, gradients, steps, metrics and recordings are on the device; an evaluation is copied once."""
     engine, plan = planned(preset, model)
     _, made = engine._recipe(plan.cells[-1])
     made = replace(made, task=made.task.for_proof())
-    some = [Member(seed=seed) for seed in (5, 6)]
-    expected = numbers(SideBySide(made, some), 3)
+    pair = [Member(seed=seed) for seed in (5, 6)]
+    expected = numbers(SideBySide(made, pair), 3)
     with far_device() as device:
-        pack = SideBySide(made, some, device=FAR)
+        pack = SideBySide(made, pair, device=FAR)
         pack.update(3)
         assert pack.is_recorded
         before = device.copied_back
         measured = pack.evaluate()
         assert device.copied_back == before + 1
-        assert {one.device.type for one in pack._flat.arrays.values()} == {"far"}
+        assert {array.device.type for array in pack._flat.arrays.values()} == {"far"}
         assert_close(measured | pack.state(), expected, 1e-5)
 
 
 @pytest.mark.parametrize("way", [SideBySide, OneByOne])
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_second_device_gives_the_bits_of_the_first(name: str, way: Any) -> None:
-    """Weights, buffers, moments and metrics are bit for bit the CPU's; of products, all but the last bits."""
+    """Weights, buffers, moments and metrics have the CPU's bits; products agree up to the last bits."""
     expected = numbers(way(RECIPES[name], members(1, 2, 3)), 4)
     with far_device():
         actual = numbers(way(RECIPES[name], members(1, 2, 3), device=FAR), 4)
@@ -113,8 +113,8 @@ def test_a_second_device_gives_the_bits_of_the_first(name: str, way: Any) -> Non
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_what_is_recorded_is_on_the_device(name: str, as_graphs: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorded operations, constants among them, repeat on the device with the bits of those that aren't."""
+def test_recordings_are_on_the_device(name: str, as_graphs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded operations and constants repeat on the device with the bits of unrecorded updates."""
     with far_device():
         with monkeypatch.context() as patch:
             patch.setattr(members_module, "_RECORDED_AFTER", 10**9)
@@ -135,7 +135,7 @@ OF_THE_CPU = torch.tensor([0.5, 2.0])
 
 @dataclass(frozen=True)
 class Stranded(Spirals):
-    """Spirals that are scaled by a tensor that was made when the module was imported."""
+    """Spirals that are scaled by a tensor made at import of the module."""
 
     def draw(self, stream):
         x, label = super().draw(stream)
@@ -154,7 +154,7 @@ class Sheltered(nn.Linear):
 
 
 def test_a_tensor_of_the_cpu_is_refused_and_a_buffer_is_moved() -> None:
-    """What is made at import is on the CPU, and a pack with it can't be proven elsewhere; a model's buffers are."""
+    """A tensor made at import stays on the CPU and fails the proof; a model's buffers are moved."""
     with far_device():
         with pytest.raises(RuntimeError, match="must be on one device"):
             prove(recipe(Stranded()), sizes=(2,), device=FAR)
@@ -178,30 +178,30 @@ def trained_on(
 
 
 def test_a_pack_is_proven_where_it_trains(nothing_proven: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On another device the layout of the CPU isn't taken, a proof is made once a size, and results name the device."""
+    """Another device needs its own proof per size, and results name the device."""
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 10**9)
     engine, plan = planned("identity", "ReLU")
     trials = tuple(Trial(plan.cells[0], seed) for seed in range(3))
     with far_device():
-        whole = trained_on(FAR, engine, trials)
+        far_rows = trained_on(FAR, engine, trials)
         assert [key[2:] for key in nothing_proven] == [(FAR, 3)]
         training = engine.start(Pack(trials), device=FAR)
         training.advance(0.0)
         checkpoint = training.checkpoint()
-        assert trained_on(FAR, engine, trials, checkpoint=checkpoint) == whole
+        assert trained_on(FAR, engine, trials, checkpoint=checkpoint) == far_rows
         assert [engine.goes_on_from(checkpoint, device) for device in (FAR, "cpu")] == [True, False]
         assert len(nothing_proven) == 1
-    assert {row[0].device for row in whole} == {FAR}
+    assert {row[0].device for row in far_rows} == {FAR}
     (proof,) = nothing_proven.values()
     on_cpu = trained_on("cpu", replace(engine, layouts=dict.fromkeys(engine.layouts, as_layout(proof))), trials)
-    assert [row[1:] for row in on_cpu] == [row[1:] for row in whole]
-    of_cpu = engine.start(Pack(trials), device="cpu").checkpoint()
-    assert [engine.goes_on_from(of_cpu, device) for device in (FAR, "cpu")] == [False, True]
-    assert not engine.goes_on_from(replace(of_cpu, engine="another"), "cpu")
+    assert [row[1:] for row in on_cpu] == [row[1:] for row in far_rows]
+    cpu_checkpoint = engine.start(Pack(trials), device="cpu").checkpoint()
+    assert [engine.goes_on_from(cpu_checkpoint, device) for device in (FAR, "cpu")] == [False, True]
+    assert not engine.goes_on_from(replace(cpu_checkpoint, engine="another"), "cpu")
 
 
-def test_what_trains_one_by_one_on_the_cpu_does_so_elsewhere(nothing_proven: Any) -> None:
-    """Then it is only proven that a trial repeats itself."""
+def test_training_one_by_one_carries_over_to_other_devices(nothing_proven: Any) -> None:
+    """If trials train one by one on the CPU, another device only needs proof that a trial repeats itself."""
     engine, plan = planned("identity", "ReLU")
     reason = as_layout(Proof(layout=None, reason="it was said so"))
     engine = replace(engine, layouts=dict.fromkeys(engine.layouts, reason))
@@ -211,21 +211,19 @@ def test_what_trains_one_by_one_on_the_cpu_does_so_elsewhere(nothing_proven: Any
     assert (key[3], proof.packs) == (1, False)
 
 
-def test_the_user_is_told_once_what_trains_one_by_one_there_only(
-    nothing_proven: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A layout that holds on the CPU and on no other device is a notice of the first pack there."""
+def test_a_layout_that_fails_on_a_device_is_noted_once(nothing_proven: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layout that holds only on the CPU gives a notice with the first pack on the other device."""
     monkeypatch.setattr(proof_module, "_first_difference", lambda *_: "trials have other bits")
     engine, plan = planned("identity", "ReLU")
     pack = Pack(tuple(Trial(plan.cells[0], seed) for seed in range(3)))
     with far_device():
-        told = [engine.start(pack, device=FAR).notices for _ in range(2)]
-    assert told == [(f"trials of ReLU train one after another on {FAR}: trials have other bits",), ()]
+        notices = [engine.start(pack, device=FAR).notices for _ in range(2)]
+    assert notices == [(f"trials of ReLU train one after another on {FAR}: trials have other bits",), ()]
     assert engine.start(pack, device="cpu").notices == ()
 
 
-def test_a_gpu_without_room_is_not_taken_for_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof for which memory runs out ends with that error, so that the pack can be halved."""
+def test_out_of_memory_is_not_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that runs out of memory raises this error, so that the pack can be halved."""
 
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -236,8 +234,8 @@ def test_a_gpu_without_room_is_not_taken_for_a_breach(monkeypatch: pytest.Monkey
         engine.prove(plan.cells[0])
 
 
-def test_a_model_that_cannot_move_is_told_in_words() -> None:
-    """The error of a user's code on a device names the task and the model."""
+def test_an_immovable_model_is_an_error() -> None:
+    """An error of user code on a device names the task and the model."""
     engine, plan = planned("identity", "ReLU")
 
     class Lost(nn.Linear):
@@ -258,8 +256,8 @@ def test_a_model_that_cannot_move_is_told_in_words() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_it_says_what_to_do() -> None:
-    """Asked to train on a GPU that isn't there, it names the option that helps; and it counts no trials."""
+def test_a_missing_gpu_is_an_error() -> None:
+    """Training on a missing GPU is an error that names the option; the number of trials at once is None."""
     engine, plan = planned("identity", "ReLU")
     with pytest.raises(DeviceError, match="--device cpu"):
         engine.start(Pack((Trial(plan.cells[0], 0),)), device="cuda")
@@ -271,18 +269,18 @@ def test_without_a_gpu_it_says_what_to_do() -> None:
 
 @_needs_gpu
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
-def test_on_a_gpu_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp_path: Path) -> None:
-    """Neither pack, place, slices nor a resume change a bit of a trial."""
+def test_on_a_gpu_bits_do_not_depend_on_the_pack(preset: str, model: str, tmp_path: Path) -> None:
+    """Pack, place, slices and a resume don't change a bit of a trial."""
     engine, plan = planned(preset, model)
     engine = proven(own_engine(plan.spec), plan, tmp_path)
     assert isinstance(engine, PackedEngine)
     trials = tuple(Trial(plan.cells[-1], seed) for seed in range(3))
-    whole = trained_on("cuda", engine, trials)
-    assert trained_on("cuda", engine, trials[::-1]) == whole[::-1]
-    assert trained_on("cuda", engine, trials[1:2]) == whole[1:2]
+    packed = trained_on("cuda", engine, trials)
+    assert trained_on("cuda", engine, trials[::-1]) == packed[::-1]
+    assert trained_on("cuda", engine, trials[1:2]) == packed[1:2]
     training = engine.start(Pack(trials), device="cuda")
     training.advance(0.0)
-    assert trained_on("cuda", engine, trials, for_s=0.0, checkpoint=training.checkpoint()) == whole
+    assert trained_on("cuda", engine, trials, for_s=0.0, checkpoint=training.checkpoint()) == packed
 
 
 @_needs_gpu
@@ -290,7 +288,7 @@ def test_on_a_gpu_bits_are_those_of_the_trial_alone(preset: str, model: str, tmp
 def test_on_a_gpu_numbers_are_near_those_of_the_cpu(preset: str, model: str) -> None:
     """Metrics and gradients of the initial weights are those of the CPU, up to rounding.
 
-    Weights after a few updates aren't compared: Adam turns a gradient that is nothing but rounding into a full step.
+    Weights after updates aren't compared: Adam turns a gradient of mere rounding errors into a full step.
     """
     engine, plan = planned(preset, model)
     _, made = engine._recipe(plan.cells[-1])
@@ -306,7 +304,7 @@ def test_on_a_gpu_numbers_are_near_those_of_the_cpu(preset: str, model: str) -> 
 
 @_needs_gpu
 def test_on_a_gpu_packs_have_a_size() -> None:
-    """As many trials as its memory holds are trained, side by side and recorded."""
+    """The pack has as many trials as fit in memory, side by side and recorded."""
     engine, plan = planned("identity", "ReLU")
     assert (engine.trials_at_once(plan.cells[0]) or 0) > 100
     pack = SideBySide(engine._recipe(plan.cells[0])[1], [Member(seed=seed) for seed in range(4)], device="cuda")
@@ -315,8 +313,8 @@ def test_on_a_gpu_packs_have_a_size() -> None:
 
 
 @_needs_gpu
-def test_on_a_gpu_its_own_generator_is_seeded() -> None:
-    """A model that draws from torch's generator of the GPU trains one by one, and repeats itself."""
+def test_on_a_gpu_its_generator_is_seeded() -> None:
+    """A model that draws from torch's GPU generator trains one by one, and repeats itself."""
     proof = prove(recipe(middle=nn.Dropout), sizes=(2,), device="cuda")
     assert not proof.packs
     assert "Dropout" in proof.reason

@@ -1,4 +1,4 @@
-"""Laws of the engine of tasks and models of one's own: those of all engines, on a user's own code."""
+"""The packed engine on user code, by the contract of all engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRID = {"learning_rate": [0.01, 0.1], "schedule": ["constant", "cosine"]}
 
 
 def planned(folder: Path, root: Path, **changed: Any) -> tuple[PackedEngine, Plan]:
-    """Plan a study of one shape, whose trials differ in seed, rate and schedule, and prove how it trains."""
+    """Plan a study of one shape, whose trials differ in seed, rate and schedule, and prove its layout."""
     spec = packed_study(folder, **({"models": [MLP], "grid": GRID, "fixed": None} | changed))
     plan = make_plan(spec)
     engine = proven(own_engine(spec), plan, root)
@@ -32,7 +32,7 @@ def planned(folder: Path, root: Path, **changed: Any) -> tuple[PackedEngine, Pla
 
 
 def comparable(finished: Any) -> list[tuple[Any, ...]]:
-    """Return what must not depend on where and how trials were trained, bit for bit."""
+    """Return the parts of results that must be equal bit for bit, however trials were trained."""
     return [
         (
             replace(result, training_s=0.0),
@@ -56,23 +56,23 @@ def trained(
 
 
 @pytest.mark.parametrize("models", [MLP, "mylab.models:dropping"])
-def test_a_result_is_that_of_the_trial_alone(packed_lab: Path, tmp_path: Path, models: str) -> None:
-    """Neither pack, place nor slices change a bit, whether trials train side by side or one after another."""
+def test_a_result_does_not_depend_on_the_pack(packed_lab: Path, tmp_path: Path, models: str) -> None:
+    """Pack, place and slices don't change a bit, side by side or one after another."""
     engine, plan = planned(packed_lab, tmp_path, models=[models])
     trials = plan.trials
     assert len({shape_key(trial.cell) for trial in trials}) == 1
     assert bool(training_notices(plan.cells, engine)) == (models != MLP)
-    whole = trained(engine, trials)
-    assert trained(engine, trials[::-1]) == whole[::-1]
-    assert trained(engine, trials, for_s=0.0) == whole
+    packed = trained(engine, trials)
+    assert trained(engine, trials[::-1]) == packed[::-1]
+    assert trained(engine, trials, for_s=0.0) == packed
     for place in (0, 5, len(trials) - 1):
-        assert trained(engine, (trials[place],)) == [whole[place]]
-    assert len({str(row[3]) for row in whole}) == len(trials)
+        assert trained(engine, (trials[place],)) == [packed[place]]
+    assert len({str(row[3]) for row in packed}) == len(trials)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw"])
-def test_a_pack_goes_on_where_it_was(packed_lab: Path, tmp_path: Path, optimizer: str) -> None:
-    """From a checkpoint after any slice, a fresh training ends with the same bits, whatever the live files say."""
+def test_a_pack_resumes(packed_lab: Path, tmp_path: Path, optimizer: str) -> None:
+    """From a checkpoint after any slice, a new training ends with the same bits, independent of the live files."""
     protocol = {"iterations": 4, "evaluate_every": 2}
     engine, plan = planned(packed_lab, tmp_path, fixed={"optimizer": optimizer}, protocol=protocol)
     expected = trained(engine, plan.trials)
@@ -93,22 +93,22 @@ def test_a_pack_goes_on_where_it_was(packed_lab: Path, tmp_path: Path, optimizer
         engine.start(Pack(plan.trials), device="cpu", checkpoint=replace(checkpoint, engine="another"))
 
 
-def test_nan_touches_no_other_trial(packed_lab: Path, tmp_path: Path) -> None:
-    """A rate that blows trials up makes them diverged, accuracy and all, and leaves their neighbours' bits alone."""
+def test_nan_does_not_affect_other_trials(packed_lab: Path, tmp_path: Path) -> None:
+    """A rate that makes trials diverge leaves their neighbours' bits unchanged."""
     grid = {"learning_rate": [0.01, 1e38]}
     protocol = {"iterations": 40, "evaluate_every": 10}
     engine, plan = planned(packed_lab, tmp_path, grid=grid, fixed={"optimizer": "momentum"}, protocol=protocol)
-    whole = trained(engine, plan.trials)
+    packed = trained(engine, plan.trials)
     wild = [trial.cell.value("learning_rate") > 1 for trial in plan.trials]
-    assert [row[0].outcome is Outcome.DIVERGED for row in whole] == wild
-    for trial, row, is_wild in zip(plan.trials, whole, wild, strict=True):
+    assert [row[0].outcome is Outcome.DIVERGED for row in packed] == wild
+    for trial, row, is_wild in zip(plan.trials, packed, wild, strict=True):
         accuracy = np.frombuffer(row[2]["test_accuracy"])
         assert np.isnan(accuracy[-1]) == is_wild
         assert trained(engine, (trial,)) == [row]
 
 
 def test_every_number_of_a_result(packed_lab: Path, tmp_path: Path) -> None:
-    """The best step is the best of the first metric in the window; the criterion is judged there, and at first."""
+    """The best step is that of the first metric in the window; the criterion is judged there and at its first step."""
     protocol = {"iterations": 200, "evaluate_every": 20, "best_step_window": 5}
     criterion = {"test_accuracy": {"at_least": 0.8}}
     task = {"name": "mylab.tasks:Spirals", "turns": 0.5, "batch_size": 64}
@@ -143,8 +143,8 @@ def test_without_a_criterion_a_trial_is_finished(packed_lab: Path, tmp_path: Pat
     assert {row[0].outcome for row in trained(engine, plan.trials[:2])} == {Outcome.FINISHED}
 
 
-def test_what_cannot_train_is_said_before_a_study_starts(packed_lab: Path, tmp_path: Path) -> None:
-    """With the user's own line, and without the place of the copy."""
+def test_an_untrainable_model_is_an_error_before_the_start(packed_lab: Path, tmp_path: Path) -> None:
+    """The error has the user's line without the path of the copy."""
     models = packed_lab / "mylab" / "models.py"
     models.write_text(models.read_text().replace("nn.Linear(2, hidden)", "nn.Linear(3, hidden)"))
     with pytest.raises(InputError, match=r"mylab.models:mlp can't be trained on mylab.tasks:Spirals: ") as caught:
@@ -152,8 +152,8 @@ def test_what_cannot_train_is_said_before_a_study_starts(packed_lab: Path, tmp_p
     assert "cache" not in str(caught.value)
 
 
-def test_a_panic_is_said_before_a_study_starts(packed_lab: Path, tmp_path: Path) -> None:
-    """What a model raises need not be an Exception, such as a panic in Rust."""
+def test_a_panic_is_an_error_before_the_start(packed_lab: Path, tmp_path: Path) -> None:
+    """Errors outside Exception, such as a panic in Rust, are reported as well."""
     models = packed_lab / "mylab" / "models.py"
     panicking = "class Panic(BaseException):\n    pass\n\n\ndef net(hidden, *middle):\n    raise Panic('unwrap')\n"
     models.write_text(models.read_text().replace("def net(hidden, *middle):\n", panicking))
@@ -161,8 +161,8 @@ def test_a_panic_is_said_before_a_study_starts(packed_lab: Path, tmp_path: Path)
         planned(packed_lab, tmp_path)
 
 
-def test_an_engine_is_data(packed_lab: Path, tmp_path: Path) -> None:
-    """What workers are sent trains the same, and says which cells it refuses; a recipe without a proof is proven."""
+def test_a_pickled_engine_is_equivalent(packed_lab: Path, tmp_path: Path) -> None:
+    """A pickled engine trains the same results; it refuses other cells, and proves a recipe without a proof."""
     engine, plan = planned(packed_lab, tmp_path)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
     expected = trained(engine, plan.trials)

@@ -1,4 +1,4 @@
-"""What a pack of any task and model computes is what a plain loop computes, and its state is all that it needs."""
+"""Packs of any task and model: they compute the same as a plain loop, and their state is complete."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_trials_are_trained_as_by_a_plain_loop(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_weights_and_rows_may_have_seeds_of_their_own(way):
-    """Init seed 3 and data seed 7 are the weights of seed 3, trained on the rows of seed 7."""
+def test_weights_and_rows_may_have_separate_seeds(way):
+    """Init seed 3 and data seed 7 give the weights of seed 3, trained on the rows of seed 7."""
     task = Spirals()
     pack = way(recipe(task), [Member(seed=3, data_seed=7), Member(seed=3), Member(seed=7)])
     with torch.random.fork_rng():
@@ -71,8 +71,8 @@ def test_weights_and_rows_may_have_seeds_of_their_own(way):
         assert not np.array_equal(gradients[name][0], gradients[name][1])
 
 
-def test_it_learns():
-    """A small network tells the spirals apart after 600 updates, whatever the seed."""
+def test_a_network_learns():
+    """A small network classifies the spirals after 600 updates, with any seed."""
     pack = SideBySide(recipe(Spirals(batch_size=64), hidden=16), members(*range(3), learning_rate=0.05))
     pack.update(600)
     assert (pack.evaluate()["test_accuracy"] > 0.95).all()
@@ -80,44 +80,44 @@ def test_it_learns():
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "rmsprop"])
-def test_state_is_all_that_training_needs(way, optimizer):
-    """Trials that go on from their state have the bits of trials that were never stopped, buffers included."""
+def test_the_state_is_complete(way, optimizer):
+    """Trials resumed from their state have the bits of uninterrupted ones, buffers included."""
     made = Recipe(
         task=Spirals(),
         model=mlp,
         hyperparameters={"middle": partial(nn.BatchNorm1d, 4)},
         optimizer=Optimizer(name=optimizer),
     )
-    some = members(1, 2, 3)
-    whole, first = way(made, some), way(made, some)
-    whole.update(4)
+    trials = members(1, 2, 3)
+    undisturbed, first = way(made, trials), way(made, trials)
+    undisturbed.update(4)
     first.update(2)
     state = {name: array.copy() for name, array in first.state().items()}
     assert all(array.shape[0] == 3 and array.dtype != object for array in state.values())
-    resumed = way(made, some, state=state)
+    resumed = way(made, trials, state=state)
     resumed.update(2)
-    for name, array in whole.state().items():
+    for name, array in undisturbed.state().items():
         assert array.tobytes() == resumed.state()[name].tobytes(), name
     assert "buffer/2.running_mean" in state
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nan_is_seen_and_touches_no_other(way):
-    """A trial with NaN among its weights is the only one that is said to have it, and the others' bits stay."""
-    some, made = members(1, 2, 3), recipe()
-    clean = way(made, some)
+def test_nan_is_detected_and_does_not_spread(way):
+    """Only the trial with NaN weights isn't finite, and the others' bits stay."""
+    trials, made = members(1, 2, 3), recipe()
+    clean = way(made, trials)
     state = clean.state()
     state["weight/0.weight"][1, 0, 0] = np.nan
-    ill = way(made, some, state=state)
-    for pack in (clean, ill):
+    with_nan = way(made, trials, state=state)
+    for pack in (clean, with_nan):
         pack.update(3)
-    assert ill.is_finite().tolist() == [True, False, True]
+    assert with_nan.is_finite().tolist() == [True, False, True]
     for name, array in clean.state().items():
-        assert array[[0, 2]].tobytes() == ill.state()[name][[0, 2]].tobytes(), name
+        assert array[[0, 2]].tobytes() == with_nan.state()[name][[0, 2]].tobytes(), name
 
 
-def test_a_model_sees_its_own_seed_only():
-    """Building and training leave the global generators as they were."""
+def test_global_generators_stay_unchanged():
+    """Building and training leave the global generators unchanged."""
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
@@ -129,8 +129,8 @@ def test_a_model_sees_its_own_seed_only():
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_parameters_without_a_gradient():
-    """What the loss doesn't depend on isn't moved; frozen parameters are part of the state and aren't moved either."""
+def test_parameters_without_a_gradient_stay():
+    """Unused and frozen parameters aren't moved; frozen ones are part of the state."""
 
     class Partly(nn.Module):
         def __init__(self):
@@ -176,7 +176,7 @@ class PerRow(Spirals):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_mistakes_are_explained(way):
-    """Metrics that differ from those declared, a loss a row, and a model without parameters are refused in words."""
+    """Metrics that differ from declared ones, a loss per row, and a model without parameters are errors."""
     with pytest.raises(ValueError, match="measures accuracy, but no declared metric ends with that name"):
         way(recipe(Undeclared()), members(1)).evaluate()
     with pytest.raises(ValueError, match="declares metrics that measure doesn't return: test_margin"):
@@ -191,7 +191,7 @@ def test_mistakes_are_explained(way):
 
 @dataclass(frozen=True)
 class Own(Spirals):
-    """Spirals of which each trial has a turn of its own, in training and in evaluations."""
+    """Spirals with a separate turn for each trial, in training and in evaluations."""
 
     def setup(self, stream):
         return stream.uniform()
@@ -202,8 +202,8 @@ class Own(Spirals):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_trial_keeps_what_it_has_of_its_own(way):
-    """What `setup` draws is the trial's, in all iterations, after a resume, and in evaluations."""
+def test_a_trial_keeps_its_setup(way):
+    """A trial's draw in `setup` is the same in all iterations, after a resume and in evaluations."""
     task, seeds = Own(), (3, 8)
     turns = [task.setup(Stream([seed], 0, Purpose.SETUP)) for seed in seeds]
     pack = way(recipe(task), members(*seeds))
@@ -228,14 +228,14 @@ def bounded(*, first: str = "NAU", second: str = "NMU") -> nn.Module:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_regulariser_pulls_bounded_weights_as_its_formula_says(way):
-    """Its gradient is λ(t) times that of the units' sparsity, in the iterations in which it grows."""
+def test_the_regulariser_follows_its_formula(way):
+    """The regulariser's gradient is λ(t) times that of the units' sparsity while λ grows."""
     plain = Recipe(task=Spirals(), model=bounded)
     regularised = Recipe(task=Spirals(), model=bounded, sparsity=Sparsity(10.0, start=1, end=5))
-    packs = [way(one, members(1, 2)) for one in (plain, regularised)]
+    packs = [way(variant, members(1, 2)) for variant in (plain, regularised)]
     for iteration, strength in enumerate([0.0, 0.0, 2.5]):
         state = packs[0].state() | {"iteration": np.full(2, iteration)}
-        gradients = [way(one, members(1, 2), state=state).gradients() for one in (plain, regularised)]
+        gradients = [way(variant, members(1, 2), state=state).gradients() for variant in (plain, regularised)]
         for name, kind in (("0.weight", "NAU"), ("1.weight", "NMU")):
             weight = torch.from_numpy(state[f"weight/{name}"]).requires_grad_()
             sparsity(weight, kind, "linear").sum().backward()
@@ -244,8 +244,8 @@ def test_the_regulariser_pulls_bounded_weights_as_its_formula_says(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_l1_pulls_all_parameters_and_no_buffer(way):
-    """Its gradient is β(t) times the sign of each parameter, biases among them, with β of that iteration."""
+def test_l1_applies_to_parameters_only(way):
+    """The gradient of L1 is β(t) times the sign of each parameter, biases included."""
 
     def model() -> nn.Module:
         frozen = nn.Linear(2, 2).requires_grad_(False)
@@ -264,8 +264,8 @@ def test_l1_pulls_all_parameters_and_no_buffer(way):
 
 @pytest.mark.parametrize("unit", ["NRU", "NMRU"])
 @pytest.mark.parametrize("way", WAYS)
-def test_units_that_train_another_function_than_they_evaluate(way, unit):
-    """Gradients are those of training before and after an evaluation, and metrics those of evaluation."""
+def test_units_may_train_and_evaluate_different_functions(way, unit):
+    """Gradients are those of training mode before and after an evaluation; metrics are those of evaluation mode."""
 
     def model() -> nn.Module:
         return nn.Sequential(UNITS[unit](2, 2))
@@ -273,7 +273,7 @@ def test_units_that_train_another_function_than_they_evaluate(way, unit):
     made, task = Recipe(task=Spirals(), model=model), Spirals()
     pack = way(made, members(1, 2))
     state = pack.state()
-    if unit == "NMRU":  # 1/(x + ε) and 1/x differ near 0 only, so that inputs there are asked for
+    if unit == "NMRU":  # 1/(x + ε) and 1/x differ near 0 only, which needs inputs near 0
         made = Recipe(task=NearZero(), model=model)
         pack, task = way(made, members(1, 2), state=state), NearZero()
     network, expected = model(), {}
@@ -290,13 +290,13 @@ def test_units_that_train_another_function_than_they_evaluate(way, unit):
         np.testing.assert_allclose(pack.gradients()["0.weight"][0], expected["train"], rtol=1e-4)
         batch = task.draw(evaluation_stream(Purpose.VALIDATION))
         measured = pack.evaluate()["validation_loss"][0]
-        of = {mode: task.loss(network.train(mode == "train")(batch[0]), batch).item() for mode in expected}
-        assert of["train"] != pytest.approx(of["eval"], rel=1e-5)
-        assert measured == pytest.approx(of["eval"], rel=1e-5)
+        losses = {mode: task.loss(network.train(mode == "train")(batch[0]), batch).item() for mode in expected}
+        assert losses["train"] != pytest.approx(losses["eval"], rel=1e-5)
+        assert measured == pytest.approx(losses["eval"], rel=1e-5)
 
 
-def test_the_sparsity_error_is_that_of_the_units():
-    """A task may declare it and leave it to the engine; a model without units has none."""
+def test_the_sparsity_error_comes_from_the_units():
+    """The engine computes a declared sparsity error; a model without units has NaN."""
 
     @dataclass(frozen=True)
     class Discrete(Spirals):

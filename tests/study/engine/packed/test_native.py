@@ -1,4 +1,4 @@
-"""Laws of units within a task of one's own: they train side by side, keep their bounds, and repeat their bits."""
+"""Units within a user's task: they train side by side, stay within bounds, and repeat their bits."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def products(folder: Path, root: Path, *models: str, **changed: Any) -> tuple[An
     return planned(folder, root, **(content | changed))
 
 
-# Units, and one of torch's activations: the others are element by element like it.
+# Units, and one of torch's activations: the others work element by element, too.
 TRAINED = MODELS.keys() - {"ReLU6", "tanh", "sigmoid", "softsign", "SELU", "ELU"}
 
 
 @pytest.mark.parametrize("model", [*sorted(TRAINED), "mylab.models:Shifted", "mylab.models:mixed"])
 def test_a_unit_trains_side_by_side(packed_lab: Path, tmp_path: Path, model: str) -> None:
-    """The law is proven for each model, and holds for results, curves and weights."""
+    """Each model's layout is proven, and results, curves and weights don't depend on the pack."""
     engine, plan = products(packed_lab, tmp_path, model)
     (layout,) = engine.layouts.values()
     assert "reason" not in layout
-    whole = trained(engine, plan.trials)
-    assert trained(engine, plan.trials[::-1]) == whole[::-1]
-    assert trained(engine, plan.trials[1:2]) == whole[1:2]
-    assert all(np.isfinite(row[0].metrics["test_loss"]) for row in whole)
+    packed = trained(engine, plan.trials)
+    assert trained(engine, plan.trials[::-1]) == packed[::-1]
+    assert trained(engine, plan.trials[1:2]) == packed[1:2]
+    assert all(np.isfinite(row[0].metrics["test_loss"]) for row in packed)
 
 
 def test_bounded_weights_stay_within_bounds(packed_lab: Path, tmp_path: Path) -> None:
-    """They are clamped after each step, in whatever module a unit is; other weights aren't."""
+    """Bounded weights are clamped after each step in any module; other weights aren't."""
     protocol = {"iterations": 60, "evaluate_every": 20}
     engine, plan = products(
         packed_lab, tmp_path, "NMU", "mylab.models:mixed", protocol=protocol, fixed={"learning_rate": 1.0}
@@ -51,7 +51,7 @@ def test_bounded_weights_stay_within_bounds(packed_lab: Path, tmp_path: Path) ->
         training = engine.start(Pack(trials), device="cpu")
         training.advance(1e9)
         _, _, weights = training.finish()
-        arrays = {name: np.stack([one.arrays[name] for one in weights]) for name in weights[0].arrays}
+        arrays = {name: np.stack([row.arrays[name] for row in weights]) for name in weights[0].arrays}
         for name, low in limits[cell.model].items():
             assert low <= arrays[name].min() <= arrays[name].max() <= 1.0
         assert any(np.isin(arrays[name], (low, 1.0)).any() for name, low in limits[cell.model].items())
@@ -60,7 +60,7 @@ def test_bounded_weights_stay_within_bounds(packed_lab: Path, tmp_path: Path) ->
 
 
 def test_hidden_size_is_a_hyperparameter_of_units(packed_lab: Path, tmp_path: Path) -> None:
-    """Built-in models and units of one's own have it, with the sizes of input and output from the task."""
+    """Built-in models and user units have a hidden size; the task gives input and output sizes."""
     models = ["NMU", "mylab.models:Shifted"]
     engine, plan = products(packed_lab, tmp_path, *models, task=PRODUCTS | {"size": 3}, grid={"hidden_size": [4]})
     shapes = {}
@@ -72,6 +72,6 @@ def test_hidden_size_is_a_hyperparameter_of_units(packed_lab: Path, tmp_path: Pa
 
 
 def test_a_task_without_sizes_is_refused(packed_lab: Path, tmp_path: Path) -> None:
-    """The labels of a classifier don't say how many outputs its model has."""
+    """A task without sizes is refused: labels don't determine a model's output size."""
     with pytest.raises(InputError, match=r"line \d+: models\[1\]: task Spirals must define sizes"):
         planned(packed_lab, tmp_path, models=["NAU"], grid=None)

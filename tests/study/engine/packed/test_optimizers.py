@@ -1,4 +1,4 @@
-"""Optimisers follow torch's, trial by trial, and schedules their formulas."""
+"""Optimisers that follow torch's for each trial, and schedules that follow their formulas."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TORCHS = {
     "adamw": lambda p, rate: torch.optim.AdamW([p], lr=rate, foreach=False),
     "rmsprop": lambda p, rate: torch.optim.RMSprop([p], lr=rate, foreach=False),
 }
-# SGD of torch adds rate g with one rounding, and here it has two.
+# SGD of torch adds rate * g with one rounding, and here it has two.
 SAME_BITS = {"adam", "adamw"}
 
 
 @pytest.mark.parametrize("name", TORCHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_each_trial_moves_as_with_torchs_optimiser(name, dtype):
-    """In 50 steps, each trial's weights are those of torch.optim with its rate: to the bit for Adam and AdamW."""
+def test_optimisers_agree_with_torch(name, dtype):
+    """After 50 steps, each trial's weights are those of torch.optim: bit for bit for Adam and AdamW."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(3, SIZE, generator=generator, dtype=dtype)
     own = [torch.nn.Parameter(row.clone()) for row in weight]
@@ -46,10 +46,10 @@ def test_each_trial_moves_as_with_torchs_optimiser(name, dtype):
 
 
 @pytest.mark.parametrize("name", TORCHS)
-def test_a_trial_moves_the_same_in_any_pack(name):
-    """A trial's bits don't depend on the others, NaN among them, or on how many rows a block of the pass has."""
+def test_a_step_does_not_depend_on_the_pack(name):
+    """A trial's bits don't depend on other trials, even with NaN, or on the rows per block."""
     generator = torch.Generator().manual_seed(0)
-    size = 20_000  # one row a block
+    size = 20_000  # one row per block
     weights = [torch.randn(4, size, generator=generator)]
     weights.append(weights[0][1:2].clone())
     weights[0][0] = torch.nan
@@ -62,8 +62,8 @@ def test_a_trial_moves_the_same_in_any_pack(name):
     assert weights[0][0].isnan().all()
 
 
-def test_schedules():
-    """A rate grows over the warm-up and falls as its decay says, of each trial by itself."""
+def test_schedules_follow_their_formulas():
+    """Each trial's rate grows during warm-up and then falls by its decay."""
     schedules = [
         Schedule(learning_rate=1.0),
         Schedule(learning_rate=2.0, warmup=4),
@@ -78,7 +78,7 @@ def test_schedules():
 
 
 @pytest.mark.parametrize("scheduler", ["linear", "cosine"])
-def test_decays_are_torchs(scheduler):
+def test_decays_agree_with_torch(scheduler):
     """Without a warm-up, the rates are those of torch's schedulers."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
     theirs = {
@@ -104,15 +104,15 @@ def test_decays_are_torchs(scheduler):
         (lambda: Optimizer(epsilon=0.0), "epsilon > 0"),
     ],
 )
-def test_impossible_numbers_are_refused(make, message):
-    """What was given and what must hold is said."""
+def test_invalid_numbers_are_refused(make, message):
+    """The error says what was given and what must hold."""
     with pytest.raises(ValueError, match=message):
         make()
 
 
 @pytest.mark.parametrize("norm", [0.5, 100.0])
 def test_gradients_are_clipped_by_the_norm_of_a_trial(norm):
-    """Each trial moves as with torch's clip_grad_norm_, whatever the norms of the others."""
+    """Each trial moves as with torch's clip_grad_norm_, independent of other trials' norms."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(3, SIZE, generator=generator)
     gradient = torch.randn(3, SIZE, generator=generator) * torch.tensor([[1e-3], [1.0], [1e3]])

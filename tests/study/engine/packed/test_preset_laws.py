@@ -1,4 +1,4 @@
-"""The laws of all engines hold for every model of the tasks that come along and train in packs."""
+"""The contract of all engines, for every model of the presets' tasks that train in packs."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ PRESETS = {
 
 
 def brief(preset: str) -> dict[str, Any]:
-    """Return the file of a preset with few short iterations, and its models as tables."""
+    """Return a preset's file with few short iterations, and its models as tables."""
     file: dict[str, Any] = yaml.safe_load(preset_text(preset))
-    of_task = load(preset).family.hyperparameters
-    file["task"] |= {name: value for name, value in SHORT.items() if name in of_task}
+    task_names = load(preset).family.hyperparameters
+    file["task"] |= {name: value for name, value in SHORT.items() if name in task_names}
     file["models"] = [{"name": model} if isinstance(model, str) else model for model in file["models"]]
     for table in (file.get("fixed", {}), *(model.get("fixed", {}) for model in file["models"])):
         for name in SHORT.keys() & table.keys():
@@ -77,10 +77,10 @@ def marks_of(preset: str, *, is_first: bool) -> list[pytest.MarkDecorator]:
         for model in model_names(preset)
     ],
 )
-def test_bits_are_those_of_the_trial_alone(
+def test_bits_do_not_depend_on_the_pack(
     preset: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither pack, place nor a resume changes a bit of a trial; seeds do."""
+    """Pack, place and a resume don't change a bit of a trial; seeds do."""
     monkeypatch.setattr(members, "_RECORDED_AFTER", RECORDED_AFTER)
     file = brief(preset)
     file["models"] = [table for table in file["models"] if table["name"] == model]
@@ -88,22 +88,22 @@ def test_bits_are_those_of_the_trial_alone(
     engine = proven(own_engine(plan.spec), plan, tmp_path)
     assert isinstance(engine, PackedEngine)
     trials = tuple(Trial(plan.cells[-1], seed) for seed in range(3))
-    whole = trained(engine, trials)
-    assert len({str(row[3]) for row in whole}) == len(trials)
-    assert trained(engine, trials[::-1]) == whole[::-1]
-    assert trained(engine, trials[1:2]) == whole[1:2]
+    packed = trained(engine, trials)
+    assert len({str(row[3]) for row in packed}) == len(trials)
+    assert trained(engine, trials[::-1]) == packed[::-1]
+    assert trained(engine, trials[1:2]) == packed[1:2]
     training = engine.start(Pack(trials), device="cpu")
     training.advance(0.0)
     checkpoint = training.checkpoint()
     resumed = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
     while not resumed.done:
         resumed.advance(1e9)
-    assert comparable(resumed.finish()) == whole
+    assert comparable(resumed.finish()) == packed
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_what_breaks_a_law_is_looked_for_in_every_task(preset: str) -> None:
-    """Also of tasks whose trials draw something of their own first; nothing of these models depends on others."""
+def test_no_preset_breaks_the_contract(preset: str) -> None:
+    """No preset has a part that makes a trial depend on others, including tasks with a setup."""
     plan = make_plan(load(preset))
     engine = own_engine(plan.spec)
     assert isinstance(engine, PackedEngine)

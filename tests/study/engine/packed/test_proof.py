@@ -1,4 +1,4 @@
-"""The proof finds what would make a trial's bits depend on its pack, and says it; else packs are as good as trials."""
+"""The proof that a trial's bits don't depend on its pack, or the reason for training one by one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.study.engine.packed.spirals import Spirals, members, recipe
 
 @pytest.mark.parametrize("hidden", [2, 4, 32])
 @pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU])
-def test_plain_networks_train_in_packs(hidden, activation):
-    """Dense layers of even width with common activations keep the law."""
+def test_dense_networks_train_in_packs(hidden, activation):
+    """Dense layers of even width with common activations can be proven."""
     assert prove(recipe(hidden=hidden, activation=activation)).packs
 
 
 @pytest.mark.parametrize("middle", [partial(Dropout, 0.2), partial(nn.LayerNorm, 4)], ids=["Dropout", "LayerNorm"])
 def test_noise_from_the_stream_trains_in_packs(middle):
-    """Dropout from the trial's own stream keeps the law, and so does a norm over a row."""
+    """Dropout from the trial's own stream can be proven, and so can a norm over a row."""
     assert prove(recipe(middle=middle)).packs
 
 
@@ -34,16 +34,16 @@ def test_noise_from_the_stream_trains_in_packs(middle):
     ("batch_size", "hidden", "activation"), [(25, 6, nn.SiLU), (32, 5, nn.Tanh), (25, 7, nn.Sigmoid), (32, 4, nn.ReLU)]
 )
 def test_a_proof_holds_for_a_larger_pack(batch_size, hidden, activation):
-    """A trial of a pack of 21 has the bits that it has alone and in a pack of 3, after 30 updates.
+    """A trial in a pack of 21 has the bits that it has alone and in a pack of 3, after 30 updates.
 
-    Odd widths and batches need another layout than plain arrays: numbers past the last whole vector, and matrices that
-    begin elsewhere, are computed otherwise.
+    Odd widths and batches need another layout than plain arrays: the remainder after the last full vector, and matrices
+    with another alignment, are computed differently.
     """
     middle, seeds = partial(nn.Linear, hidden, hidden), range(21)
     made = recipe(Spirals(batch_size=batch_size), hidden=hidden, activation=activation, middle=middle)
     proof = prove(made)
     assert proof.packs
-    large, small, alone = (start(made, members(*some), proof) for some in (seeds, (19, 4, 11), (4,)))
+    large, small, alone = (start(made, members(*pack_seeds), proof) for pack_seeds in (seeds, (19, 4, 11), (4,)))
     for pack in (large, small, alone):
         pack.update(30)
     for name, array in large.state().items():
@@ -55,7 +55,7 @@ def test_a_proof_holds_for_a_larger_pack(batch_size, hidden, activation):
 
 @pytest.mark.parametrize("size", [1, 3, 5, 16, 17])
 def test_aligned_layers_compute_dense_layers(size):
-    """Widened with zeros, a dense layer has the outputs and gradients that it has by itself."""
+    """A dense layer widened with zeros has the outputs and gradients of the plain layer."""
     layer, x = nn.Linear(size, 7), torch.randn(4, size, generator=torch.Generator().manual_seed(0))
     plain = layer(x)
     expected = torch.autograd.grad(plain.square().sum(), layer.parameters())
@@ -63,19 +63,19 @@ def test_aligned_layers_compute_dense_layers(size):
         wide = layer(x)
         actual = torch.autograd.grad(wide.square().sum(), layer.parameters())
     torch.testing.assert_close(wide, plain)
-    for one, other in zip(actual, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    for gradient, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(gradient, other)
 
 
 class Reads(nn.Module):
-    """Depend on a tensor's value."""
+    """A module that depends on a tensor's value."""
 
     def forward(self, x):
         return x if x.mean().item() > 0 else 2 * x
 
 
 class Mixes(nn.Module):
-    """Look at all trials of a pack."""
+    """A module that uses all trials of a pack."""
 
     def forward(self, x):
         return _Neighbours.apply(x)
@@ -102,7 +102,7 @@ class _Neighbours(torch.autograd.Function):
 
 
 class Replaces(nn.Module):
-    """Count in a buffer that is replaced, and not changed in place."""
+    """A module that counts in a buffer that it replaces instead of changing in place."""
 
     def __init__(self):
         super().__init__()
@@ -146,20 +146,20 @@ BREACHES = {
 
 
 @pytest.mark.parametrize(("made", "reason"), BREACHES.values(), ids=list(BREACHES))
-def test_what_breaks_the_law_is_found_and_trained_one_by_one(made, reason):
-    """The proof says why there are no packs, and one by one a trial's bits don't depend on the others."""
+def test_breaches_are_found_and_trained_one_by_one(made, reason):
+    """The proof gives the reason, and one by one a trial's bits don't depend on others."""
     proof = prove(made)
     assert not proof.packs
     assert reason in proof.reason
-    many, one = start(made, members(1, 2, 3), proof), start(made, members(2), proof)
-    for pack in (many, one):
+    many, single = start(made, members(1, 2, 3), proof), start(made, members(2), proof)
+    for pack in (many, single):
         pack.update(3)
     for name, array in many.state().items():
-        assert array[1:2].tobytes() == one.state()[name].tobytes(), name
+        assert array[1:2].tobytes() == single.state()[name].tobytes(), name
 
 
-def test_an_evaluation_set_from_a_global_generator_is_always_the_same():
-    """Evaluation sets are drawn with global generators that are seeded for it: no process has others."""
+def test_evaluation_sets_from_global_generators_are_fixed():
+    """Global generators are seeded for evaluation sets, so all processes draw the same."""
     made, values = recipe(FromPython()), []
     proof = prove(made)
     assert proof.packs
@@ -170,7 +170,7 @@ def test_an_evaluation_set_from_a_global_generator_is_always_the_same():
 
 
 class Notes(nn.Module):
-    """Keep what it drew from torch's global generator."""
+    """A module that stores its draw from torch's global generator."""
 
     def __init__(self):
         super().__init__()
@@ -181,8 +181,8 @@ class Notes(nn.Module):
         return x
 
 
-def test_one_by_one_a_global_generator_is_the_trials_own():
-    """Trained one by one, each trial and each iteration has other numbers of a global generator, and they repeat."""
+def test_one_by_one_each_trial_has_a_global_generator():
+    """One by one, each trial and iteration has different numbers of a global generator, and they repeat."""
     made, proof = recipe(middle=Notes), Proof(layout=None)
     pack, other = (start(made, members(*seeds), proof) for seeds in ((1, 2), (2, 3)))
     drawn = []
@@ -195,7 +195,7 @@ def test_one_by_one_a_global_generator_is_the_trials_own():
 
 
 class Counts(nn.Module):
-    """Count in an attribute."""
+    """A module that counts in an attribute."""
 
     def __init__(self):
         super().__init__()
@@ -223,8 +223,8 @@ class FromShared(Spirals):
         return x + 0.1 * float(SHARED.random()), label
 
 
-def test_what_can_not_repeat_itself_is_refused():
-    """A counter that a checkpoint would lose, and generators that trials share, are errors that say what to do."""
+def test_unrepeatable_trials_are_refused():
+    """A counter that a checkpoint would lose, and shared generators, are errors with a remedy."""
     with pytest.raises(ValueError, match=r"its attribute 2\.calls changes while it computes; register it as a buffer"):
         prove(recipe(middle=Counts))
     with pytest.raises(ValueError, match="depend on more than the trial's stream"):
@@ -233,7 +233,7 @@ def test_what_can_not_repeat_itself_is_refused():
         prove(recipe(FromShared()))
 
 
-def test_a_users_mistake_is_the_users_error():
-    """An error of the task or the model that it also has by itself is raised as it is."""
+def test_an_error_of_user_code_is_raised():
+    """An error that the task or model also has alone is raised unchanged."""
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         prove(recipe(model=lambda: nn.Linear(3, 2)))

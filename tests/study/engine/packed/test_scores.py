@@ -1,4 +1,4 @@
-"""Best step and outcome by declared metrics and a criterion, on made-up evaluations."""
+"""Best step and outcome by declared metrics and a criterion, on synthetic evaluations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOLVED, UNSOLVED, DIVERGED, FINISHED = Outcome.SOLVED, Outcome.UNSOLVED, Outcome
 
 
 def scored(evaluations: Sequence[tuple[float, float]], criterion: dict[str, Bound]) -> Result:
-    """Score one trial through (accuracy, loss) evaluations at 0, 10, ..., 40; the last three are the window."""
+    """Score one trial with (accuracy, loss) evaluations at 0, 10, ..., 40; the last three are the window."""
     protocol = SimpleNamespace(iterations=40, evaluate_every=10, best_step_window=3)
     metrics = {"accuracy": Metric(higher_is_better=True), "loss": Metric()}
     scores = CriterionScores(protocol, 1, metrics, criterion)
@@ -33,18 +33,18 @@ def scored(evaluations: Sequence[tuple[float, float]], criterion: dict[str, Boun
     ("evaluations", "best", "solved_at", "outcome"),
     [
         ([(0.9, 1), (0.9, 1), (0.5, 1), (0.8, 1), (0.6, 1)], 30, 0, SOLVED),  # the greatest in the window
-        ([(0.9, 1), (0.9, 1), (0.5, 1), (0.7, 1), (0.7, 1)], 30, None, UNSOLVED),  # solved once, before it; ties: first
+        ([(0.9, 1), (0.9, 1), (0.5, 1), (0.7, 1), (0.7, 1)], 30, None, UNSOLVED),  # solved earlier; ties: first
         ([(0.1, 1), (0.1, 1), (0.8, 3), (0.9, 2), (0.8, 1)], 30, None, UNSOLVED),  # both bounds must hold at once
-        ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, NAN), (0.7, 1)], 20, 20, SOLVED),  # what isn't finite is skipped
+        ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, NAN), (0.7, 1)], 20, 20, SOLVED),  # values that aren't finite are skipped
         ([(0.1, 1), (0.1, 1), (0.8, 1), (0.9, 1), (0.9, INF)], 30, None, DIVERGED),
         ([(0.1, 1), (0.1, 1), (0.7, 1), (0.7, 1), (0.9, INF)], 20, None, DIVERGED),
         ([(NAN, NAN)] * 5, None, None, DIVERGED),
     ],
 )
-def test_definitions(
+def test_scores_follow_their_definitions(
     evaluations: Sequence[tuple[float, float]], best: int | None, solved_at: int | None, outcome: Outcome
 ) -> None:
-    """The best step, solved-at and outcome follow their definitions at every edge; without a criterion, it finished."""
+    """Best step, solved-at and outcome follow their definitions; without a criterion, trials are finished."""
     bounds = {"accuracy": Bound(at_least=0.8), "loss": Bound(below=2)}
     result = scored(evaluations, bounds)
     assert (result.best_iteration, result.solved_at_iteration, result.outcome) == (best, solved_at, outcome)

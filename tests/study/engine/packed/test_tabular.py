@@ -1,4 +1,4 @@
-"""Laws of trials that learn a table of the user's own: of its id, and of its bits."""
+"""Trials that learn a user's table: their ids and their bits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STUDY: dict[str, Any] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a file of 60 rows."""
+    """Return a folder with a file of 60 rows."""
     x = np.random.Generator(np.random.PCG64(0)).uniform(1, 2, (60, 3))
     rows = [f"{a:.6f},{b:.6f},{c:.6f},{a * b:.6f},{a + c:.6f}\n" for a, b, c in x]
     (tmp_path / "ingots.csv").write_text("sulphur,nitrogen,weight,strength,impact\n" + "".join(rows))
@@ -43,8 +43,8 @@ def planned(folder: Path, **task: Any) -> Plan:
     return make_plan(spec(folder, **task))
 
 
-def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None:
-    """A file that is called otherwise is the same table; a changed one is another."""
+def test_ids_depend_on_the_content_of_the_file(folder: Path) -> None:
+    """A renamed file keeps the ids; changed content changes them."""
     before = [cell.id for cell in study_cells(spec(folder))]
     (folder / "other.csv").write_bytes((folder / "ingots.csv").read_bytes())
     assert [cell.id for cell in study_cells(spec(folder, file="other.csv"))] == before
@@ -53,16 +53,16 @@ def test_ids_have_the_content_of_the_file_and_not_its_name(folder: Path) -> None
     assert not set(before) & {cell.id for cell in study_cells(spec(folder))}
 
 
-def test_a_result_is_that_of_the_trial_alone(folder: Path) -> None:
-    """Trials of a table train side by side, and have the bits that they have alone, however training is cut."""
+def test_a_result_does_not_depend_on_the_pack(folder: Path) -> None:
+    """Trials of a table train side by side, with the bits that they have alone and in any slices."""
     plan = planned(folder, split="extrapolate", split_column="sulphur", constant=True)
     engine = proven(own_engine(plan.spec), plan, folder / "store")
     assert not training_notices(plan.cells, engine)
-    whole = trained(engine, plan.trials)
-    assert trained(engine, plan.trials, for_s=0.0) == whole
-    assert trained(engine, plan.trials[::-1]) == whole[::-1]
-    assert trained(engine, plan.trials[4:5]) == [whole[4]]
-    for result, *_ in whole:
+    packed = trained(engine, plan.trials)
+    assert trained(engine, plan.trials, for_s=0.0) == packed
+    assert trained(engine, plan.trials[::-1]) == packed[::-1]
+    assert trained(engine, plan.trials[4:5]) == [packed[4]]
+    for result, *_ in packed:
         assert {f"test_{name}_strength" for name in ("mae", "rmse", "relative_mae", "r2")} < set(result.metrics)
         assert result.metrics["test_rmse_impact"] >= result.metrics["test_mae_impact"] > 0
 

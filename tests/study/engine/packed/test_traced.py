@@ -1,4 +1,4 @@
-"""Recorded updates have the bits of those that Python computes anew, and what can't be recorded isn't."""
+"""Recorded updates: they have the bits of eager ones, and unrecordable computations stay eager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def units(*, first: str, second: str) -> nn.Module:
 
 @dataclass(frozen=True)
 class Fixed(Spirals):
-    """Spirals in which each trial has points of its own."""
+    """Spirals with separate points for each trial."""
 
     def setup(self, stream):
         return stream.normal(self.batch_size, 2)
@@ -57,20 +57,20 @@ def trained(pack: SideBySide, updates: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_bits_are_those_of_a_pack_that_is_not_recorded(name, monkeypatch):
-    """After 12 updates, of which the last 9 are recorded, all bits are those of 12 updates that aren't."""
+def test_recorded_updates_have_the_bits_of_eager_ones(name, monkeypatch):
+    """12 updates, the last 9 of them recorded, have the bits of 12 eager updates."""
     layout = PackLayout(is_aligned=name == "aligned")
     eager = trained(SideBySide(RECIPES[name], members(1, 2, 3), layout=layout), 12)
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 3)
     pack = SideBySide(RECIPES[name], members(1, 2, 3), layout=layout)
-    repeated = trained(pack, 12)
+    recorded_state = trained(pack, 12)
     assert pack.is_recorded
     for key, array in eager.items():
-        assert array.tobytes() == repeated[key].tobytes(), key
+        assert array.tobytes() == recorded_state[key].tobytes(), key
 
 
-def test_what_asks_for_numbers_is_not_recorded(monkeypatch):
-    """A computation that reads a tensor's value can't be repeated for others, and goes on as it is."""
+def test_reading_a_value_prevents_recording(monkeypatch):
+    """A computation that reads a tensor's value isn't recorded, and runs eagerly."""
     assert recorded(lambda x: {"y": x * float(x.sum())}, {"y": 2 * torch.ones(2)}, torch.ones(2)) is None
     monkeypatch.setattr(members_module, "recorded", lambda *_: None)
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 1)
@@ -79,8 +79,8 @@ def test_what_asks_for_numbers_is_not_recorded(monkeypatch):
     assert not pack.is_recorded
 
 
-def test_what_repeats_with_other_bits_is_not_recorded():
-    """A computation that gives something else each time isn't taken for its recording."""
+def test_unrepeatable_computations_are_not_recorded():
+    """A computation whose values differ from its recording's isn't recorded."""
     calls = []
 
     def moody(x):
@@ -92,8 +92,8 @@ def test_what_repeats_with_other_bits_is_not_recorded():
     assert recorded(lambda x: {"y": x + 1}, {"y": 3 * torch.ones(2)}, torch.ones(2)) is None
 
 
-def test_every_draw_is_made_again(monkeypatch):
-    """Recorded or not, the same numbers are drawn in each iteration, of data and of noise."""
+def test_draws_are_repeated(monkeypatch):
+    """Recorded or not, each iteration draws the same numbers, of data and of noise."""
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 0)
     pack = SideBySide(RECIPES["dropout"], members(1, 2))
     pack.update()

@@ -1,4 +1,4 @@
-"""A score is what it says: in percent of the mean of untrained networks, the same in any pack."""
+"""Scores in percent of the mean of untrained networks, the same in any pack."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ class Scored(Spirals):
         return {"test_score": "test_loss"}
 
 
-def test_untrained_networks_score_a_hundred_on_average():
-    """The mean of the scores of the very networks that make the 100 % is 100; a trained one has less."""
+def test_untrained_networks_have_a_mean_score_of_100():
+    """The networks that define 100 % have a mean score of 100; trained ones have less."""
     made = recipe(Scored())
     proof = prove(made)
     means = untrained_means(made, proof, ["test_loss"])
-    some = SideBySide(made, [Member(seed=2**62 + i, schedule=Schedule(learning_rate=0.01)) for i in range(100)])
-    scores = scored(some.evaluate(), made.task.scores(), means)["test_score"]
+    pack = SideBySide(made, [Member(seed=2**62 + i, schedule=Schedule(learning_rate=0.01)) for i in range(100)])
+    scores = scored(pack.evaluate(), made.task.scores(), means)["test_score"]
     assert scores.mean() == pytest.approx(100)
     assert scores.std() > 1
-    some.update(50)
-    assert scored(some.evaluate(), made.task.scores(), means)["test_score"].mean() < 99
+    pack.update(50)
+    assert scored(pack.evaluate(), made.task.scores(), means)["test_score"].mean() < 99
 
 
-def test_the_mean_is_that_of_the_recipe_alone():
-    """Computed again, it has the same bits; another model has another."""
+def test_the_mean_depends_only_on_the_recipe():
+    """A second computation has the same bits; another model has a different mean."""
     made, other = recipe(Scored()), recipe(Scored(), hidden=7)
     proof = prove(made)
-    means = [untrained_means(one, proof, ["test_loss"])["test_loss"] for one in (made, made, other)]
+    means = [untrained_means(candidate, proof, ["test_loss"])["test_loss"] for candidate in (made, made, other)]
     assert means[0] == means[1] != means[2]
 
 
-def test_a_score_is_no_metric_that_the_task_measures():
+def test_scores_are_not_measured_by_the_task():
     """Members leave scores out, and know all other metrics."""
     pack = SideBySide(recipe(Scored()), members(1, 2))
     assert list(pack.evaluate()) == ["validation_loss", "test_accuracy", "test_loss"]

@@ -1,4 +1,4 @@
-"""Updates that XLA compiles are torch's but for rounding, and a trial's bits don't depend on its pack."""
+"""Updates compiled by XLA: they agree with torch up to rounding, and a trial's bits don't depend on its pack."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ XLA = PackLayout(multiple=16, backend="xla")
 
 @dataclass(frozen=True)
 class Patterns(Task):
-    """Tell classes of random arrays apart."""
+    """Classification of random arrays."""
 
     shape: tuple[int, ...] = (1, 8, 8)
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
@@ -89,7 +89,7 @@ class Recurrent(nn.Module):
 
 
 class Attention(nn.Module):
-    """A block of a transformer, with its embedding of words."""
+    """A transformer block with an embedding of words."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ MODELS = RECIPES | {
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("name", MODELS)
-def test_updates_are_those_of_torch_but_for_rounding(name: str) -> None:
+def test_updates_agree_with_torch_up_to_rounding(name: str) -> None:
     """Weights, moments and buffers after five updates are near those of torch, for every kind of model."""
     made = replace(MODELS[name], programs={})
     layout = replace(XLA, is_aligned=name == "aligned")
@@ -133,27 +133,27 @@ def test_updates_are_those_of_torch_but_for_rounding(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "setup", "NALU"])
 def test_bits_do_not_depend_on_the_pack(name: str) -> None:
-    """A trial has the same bits alone, among 80, at another place, after a resume, and beside one of NaN."""
+    """A trial has the same bits alone, among 80, at another place, after a resume, and beside one with NaN."""
     proof = prove(replace(MODELS[name], programs={}), is_compiled=True)
     assert (proof.uncompiled, proof.reason) == ("", "")
     assert proof.layout is not None
     assert proof.layout.backend == "xla"
 
 
-def test_bits_do_not_depend_on_how_many_updates_a_call_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Updates one by one, and more of them than a program makes at once, leave the same state."""
+def test_bits_do_not_depend_on_the_updates_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single updates, and more updates than a program makes at once, leave the same state."""
     monkeypatch.setattr(xla, "_MOST_UPDATES", 4)
     made = replace(recipe(), programs={})
-    whole, parts = (xla.XlaSideBySide(made, members(1, 2), layout=XLA) for _ in range(2))
-    whole.update(10)
+    together, one_by_one = (xla.XlaSideBySide(made, members(1, 2), layout=XLA) for _ in range(2))
+    together.update(10)
     for _ in range(10):
-        assert parts.update_for(most=1, for_s=1e9) == 1
-    for key, values in whole.state().items():
-        assert values.tobytes() == parts.state()[key].tobytes(), key
+        assert one_by_one.update_for(most=1, for_s=1e9) == 1
+    for key, values in together.state().items():
+        assert values.tobytes() == one_by_one.state()[key].tobytes(), key
 
 
 def test_gradients_are_computed_without_an_update() -> None:
-    """Asked for them, the state stays what it was."""
+    """Computing gradients doesn't change the state."""
     made = replace(recipe(), programs={})
     compiled, plain = xla.XlaSideBySide(made, members(1, 2), layout=XLA), SideBySide(made, members(1, 2))
     before = compiled.state()
@@ -163,21 +163,21 @@ def test_gradients_are_computed_without_an_update() -> None:
 
 
 @pytest.mark.parametrize("kind", ["uniform", "normal", "integers", "permutation", "batch", "sobol"])
-def test_numbers_of_many_iterations_are_those_of_each(kind: Any) -> None:
-    """Drawn beforehand, each iteration has the bits that it has by itself."""
+def test_draws_ahead_equal_single_draws(kind: Any) -> None:
+    """Draws made ahead have the bits of each iteration's own draw."""
     shape = {"permutation": (6,), "batch": (3,)}.get(kind, (5, 2))
     draws = {Purpose.TRAIN: [Draw(kind, shape, high=6), Draw("uniform", ())], Purpose.NOISE: []}
     seeds = np.array([3, 2**63 + 1], np.uint64)
     ahead = drawn_ahead(draws, seeds, range(7, 11))
     for place, iteration in enumerate(range(7, 11)):
-        one = drawn(draws, seeds, iteration)
-        for many, alone in zip(ahead[Purpose.TRAIN], one[Purpose.TRAIN], strict=True):
+        single = drawn(draws, seeds, iteration)
+        for many, alone in zip(ahead[Purpose.TRAIN], single[Purpose.TRAIN], strict=True):
             assert torch.equal(many[place], alone)
     assert ahead[Purpose.NOISE] == []
 
 
 class Inverse(nn.Module):
-    """A model with an operation that has no counterpart."""
+    """A model with an operation that has no XLA counterpart."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,8 +187,8 @@ class Inverse(nn.Module):
         return self.linear(x) @ torch.linalg.inv(torch.eye(2) + 0.01 * self.linear.weight)
 
 
-def test_what_has_no_counterpart_is_left_to_torch() -> None:
-    """The operation is named, and trials train side by side by torch."""
+def test_an_unsupported_operation_is_left_to_torch() -> None:
+    """The operation is named, and torch trains the trials side by side."""
     made = recipe(model=Inverse)
     with pytest.raises(LoweringError, match=r"no XLA counterpart is implemented for .*aten\.linalg_inv_ex"):
         xla.XlaSideBySide(made, members(1, 2), layout=XLA).update()
@@ -198,24 +198,24 @@ def test_what_has_no_counterpart_is_left_to_torch() -> None:
     assert proof_of(as_layout(proof)) == proof
 
 
-def test_what_takes_too_long_to_compile_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network of very many steps says how many operations it has."""
+def test_a_long_compilation_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network with too many operations is refused with their number."""
     monkeypatch.setattr(lowering, "_MOST_OPERATIONS", 20)
     with pytest.raises(LoweringError, match=r"minutes to compile the \d+ operations of an update"):
         xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
 
 
-def test_a_program_is_started_beside_it_without_a_warning() -> None:
-    """Ray's processes are forks that execute a program at once, of which JAX needn't warn the user."""
+def test_starting_a_program_gives_no_jax_warning() -> None:
+    """Starting a program gives no warning of JAX about forks, since Ray's forks execute a program at once."""
     xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         subprocess.run([sys.executable, "-c", ""], preexec_fn=os.getpid, check=True)
-    assert [one for one in told if "JAX" in str(one.message)] == []
+    assert [warning for warning in caught if "JAX" in str(warning.message)] == []
 
 
-def test_without_jax_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without JAX can't go on with trials that XLA trains: their bits would be others."""
+def test_missing_jax_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without JAX can't resume trials that XLA trains, since their bits would differ."""
     monkeypatch.setattr(proof_module, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"pip install '\.\[xla\]'"):
         start(recipe(), [Member(seed=1)], Proof(layout=XLA))
@@ -231,7 +231,7 @@ def planned(folder: Path, root: Path, iterations: int) -> tuple[PackedEngine, An
 
 
 def test_long_trainings_are_compiled(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From some iterations on; which backend it is doesn't change a trial's id, and a resume has the same bits."""
+    """From a number of iterations on, trainings are compiled; ids stay the same, and a resume has the same bits."""
     engine, plan = planned(packed_lab, tmp_path, 40)
     assert {proof_of(layout).layout.backend for layout in engine.layouts.values()} == {"torch"}
     ids = [trial.id for trial in plan.trials]
@@ -247,17 +247,17 @@ def test_long_trainings_are_compiled(packed_lab: Path, tmp_path: Path, monkeypat
             training.advance(for_s)
         return comparable(training.finish())
 
-    whole = trained(plan.trials, 1e9)
-    assert {row[0].engine for row in whole} == {"packed-xla"}
+    packed = trained(plan.trials, 1e9)
+    assert {row[0].engine for row in packed} == {"packed-xla"}
     assert engine_for("packed-xla", plan.cells[0], "cpu", engine) is engine
-    assert trained(plan.trials[3:4], 0.0) == whole[3:4]
+    assert trained(plan.trials[3:4], 0.0) == packed[3:4]
     training = engine.start(Pack(plan.trials), device="cpu")
     training.advance(0.0)
-    assert trained(plan.trials, 1e9, training.checkpoint()) == whole
+    assert trained(plan.trials, 1e9, training.checkpoint()) == packed
 
 
-def test_packs_share_what_is_compiled(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the proof, or an earlier pack of this process, has compiled isn't compiled again for the next pack."""
+def test_packs_share_compiled_programs(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that the proof or an earlier pack compiled aren't compiled again."""
     monkeypatch.setattr(engine_module, "_COMPILED_FROM", 40)
     engine, plan = planned(packed_lab, tmp_path, 40)
 
@@ -269,8 +269,8 @@ def test_packs_share_what_is_compiled(packed_lab: Path, tmp_path: Path, monkeypa
         engine.start(Pack(trials), device="cpu").advance(1e9)
 
 
-def test_what_is_proven_stays(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recipe that was trained by torch, before JAX was installed or by an earlier version, goes on by torch."""
+def test_proven_layouts_stay(packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recipe that was first trained by torch stays with torch, even once JAX is installed."""
     engine, plan = planned(packed_lab, tmp_path, 40)
     monkeypatch.setattr(engine_module, "_COMPILED_FROM", 40)
     before = {recipe_text(cell): '{"multiple": 1, "is_aligned": false}' for cell in plan.cells}

@@ -1,4 +1,4 @@
-"""The engine of programs: a trial's result is its own, whatever pack, slice, folder or attempt it ran in."""
+"""The engine of programs: results don't depend on pack, slice, folder or attempt."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STUDY = {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with a program; copies of it are unpacked beside it."""
+    """Return a folder with a program; its copies are unpacked beside it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "project"
     folder.mkdir()
@@ -60,7 +60,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[StudyStore]:
-    """Return the study's place in a store, where folders of trials are."""
+    """Return the study's place in a store, which has the trials' folders."""
     study = Store(tmp_path / "studies").study("mine")
     study.write_spec("study: mine\n")
     return study
@@ -82,7 +82,7 @@ def engine_and_trials(
 def results(
     engine: ProgramEngine, trials: tuple[Trial, ...], for_s: float = 60.0, checkpoint: Checkpoint | None = None
 ) -> list[Result]:
-    """Train a pack to its end, and return its results without their seconds."""
+    """Train a pack to its end, and return its results without training times."""
     training = engine.start(Pack(trials), device="cpu", checkpoint=checkpoint)
     while not training.done:
         training.advance(for_s)
@@ -94,19 +94,19 @@ def files_of(store: StudyStore, trial: Trial) -> dict[str, str]:
     return {name: store.read_file(store.trial_file(trial.id, name)).decode() for name in store.file_sizes(trial.id)}  # type: ignore[union-attr]
 
 
-def test_a_result_is_that_of_the_trial_alone(project: Path, store: StudyStore) -> None:
-    """Neither the pack, the place in it, slices, nor a folder of its own change a result."""
+def test_a_result_does_not_depend_on_the_pack(project: Path, store: StudyStore) -> None:
+    """Pack, place, slices and the trial's folder don't change a result."""
     engine, trials = engine_and_trials(project)
-    whole = results(engine, trials)
-    assert whole == [result for trial in trials for result in results(engine, (trial,))]
-    assert whole == results(engine, trials, for_s=0.0)
-    assert whole[::-1] == results(engine, trials[::-1])
-    assert whole == results(*engine_and_trials(project, store))
-    assert len({result.metrics["loss"] for result in whole}) > 1
+    packed = results(engine, trials)
+    assert packed == [result for trial in trials for result in results(engine, (trial,))]
+    assert packed == results(engine, trials, for_s=0.0)
+    assert packed[::-1] == results(engine, trials[::-1])
+    assert packed == results(*engine_and_trials(project, store))
+    assert len({result.metrics["loss"] for result in packed}) > 1
 
 
 def test_outcomes_and_times(project: Path) -> None:
-    """A trial is solved if its best step meets the criterion, since the first step that did; the rest is unsolved."""
+    """A trial is solved if its best step meets the criterion, from the first step that met it; else it is unsolved."""
     engine, trials = engine_and_trials(project)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -127,15 +127,13 @@ def test_outcomes_and_times(project: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "outcome"), [("fail", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
-def test_a_trial_that_goes_wrong_touches_no_other(
-    project: Path, store: StudyStore, mode: str, outcome: Outcome
-) -> None:
-    """Its reason is in its result and in its folder."""
+def test_a_failed_trial_does_not_affect_others(project: Path, store: StudyStore, mode: str, outcome: Outcome) -> None:
+    """A failed trial has its reason in its result and in its folder."""
     engine, trials = engine_and_trials(project, store, fixed={"mode": mode}, grid={"width": [4]})
     plain = results(*engine_and_trials(project, grid={"width": [4]}))
     ended = results(engine, trials)
     assert [result.outcome is outcome for result in ended] == [False, True, False]
-    assert [one.metrics for one in ended[::2]] == [one.metrics for one in plain[::2]]
+    assert [result.metrics for result in ended[::2]] == [result.metrics for result in plain[::2]]
     files = files_of(store, trials[1])
     if mode == "fail":
         assert ended[1].error == "seed 1 width 4\nno luck\nit ended with exit code 3: no luck"
@@ -144,8 +142,8 @@ def test_a_trial_that_goes_wrong_touches_no_other(
     assert set(files_of(store, trials[0])) == {"log.csv", "log.txt"}
 
 
-def test_results_of_an_earlier_attempt_do_not_count(project: Path, store: StudyStore) -> None:
-    """The folder of a trial that begins anew is empty: neither its files nor its log are there."""
+def test_results_of_an_earlier_attempt_are_removed(project: Path, store: StudyStore) -> None:
+    """A restarted trial's folder is empty, without earlier files or logs."""
     engine, trials = engine_and_trials(project, store)
     assert engine.folders is not None
     folder = engine.folders.folder(trials[0].id)
@@ -179,7 +177,7 @@ RESUMED = {"success": None, "grid": {"width": [1]}}
 
 @pytest.fixture
 def pipe(project: Path) -> Path:
-    """Return the path of the pipe to the program that stops; the pipe isn't there yet."""
+    """Return the path of the pipe to the program that stops, before the pipe exists."""
     path = project.parent / "pipe"
     (project / "train.sh").write_text(RESUMING.replace("PIPE", str(path)))
     return path
@@ -199,16 +197,16 @@ def interrupted(engine: ProgramEngine, trials: tuple[Trial, ...], pipe: Path) ->
     return checkpoint, int(written)
 
 
-def test_a_pack_goes_on_where_it_was(project: Path, store: StudyStore, pipe: Path) -> None:
-    """Trials that have ended aren't run again, and the one that was interrupted goes on in its folder."""
+def test_a_pack_resumes(project: Path, store: StudyStore, pipe: Path) -> None:
+    """Ended trials aren't run again, and the interrupted one continues in its folder."""
     engine, trials = engine_and_trials(project, store, resume=True, **RESUMED)
-    whole = results(engine, trials)
+    undisturbed = results(engine, trials)
     checkpoint, program = interrupted(engine, trials, pipe)
     assert has_ended(program)
     (project / "train.sh").write_text("exit 1  # the copy runs, never the live file\n")
     first = files_of(store, trials[0])
     ended = results(engine, trials, checkpoint=checkpoint)
-    assert ended == whole
+    assert ended == undisturbed
     assert files_of(store, trials[0]) == first
     second = files_of(store, trials[1])
     assert (second["attempts"], second["log.txt"]) == ("0\n1\n", "step 0\nstep 1\nstep 2\nstep 3\n")
@@ -217,31 +215,31 @@ def test_a_pack_goes_on_where_it_was(project: Path, store: StudyStore, pipe: Pat
         engine.start(Pack(trials[:2]), device="cpu", checkpoint=checkpoint)
 
 
-def test_a_program_that_can_not_go_on_begins_anew(project: Path, store: StudyStore, pipe: Path) -> None:
-    """After an interruption its folder is empty again, and its result is that of a trial alone."""
+def test_a_program_that_cannot_resume_restarts(project: Path, store: StudyStore, pipe: Path) -> None:
+    """After an interruption the folder of a program that can't resume is emptied, and its result is unchanged."""
     engine, trials = engine_and_trials(project, store, **RESUMED)
-    whole = results(engine, trials)
+    undisturbed = results(engine, trials)
     checkpoint, _ = interrupted(engine, trials, pipe)
     assert files_of(store, trials[1])["log.csv"] == "step,loss\n0,101\n1,102\n"
-    assert results(engine, trials, checkpoint=checkpoint) == whole
+    assert results(engine, trials, checkpoint=checkpoint) == undisturbed
     second = files_of(store, trials[1])
     assert (second["attempts"], second["log.csv"]) == ("0\n", "step,loss\n0,101\n1,102\n2,103\n3,104\n")
 
 
-def test_an_engine_is_data(project: Path) -> None:
-    """What workers are sent runs the same, and says which cells it refuses."""
+def test_a_pickled_engine_is_equivalent(project: Path) -> None:
+    """A pickled engine trains the same results; an engine gives a reason for cells that it refuses."""
     engine, trials = engine_and_trials(project)
-    whole = results(engine, trials)
+    packed = results(engine, trials)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
     (project / "train.sh").unlink()
-    assert results(sent, trials) == whole
+    assert results(sent, trials) == packed
     assert engine.refuses(trials[0].cell) is None
     refused = str(engine.refuses(trials[0].cell.replace(model="other.sh")))
     assert refused == "it calls train.sh, and nothing else"
 
 
 def test_errors_name_the_users_files(project: Path) -> None:
-    """And not the copy."""
+    """Errors have the path of the user's file instead of the copy's."""
     (project / "train.py").write_text("import helper\nhelper.fail()\n")
     (project / "helper.py").write_text("def fail():\n    raise ValueError('no luck')\n")
     changed = {"command": "python train.py {seed} {width} {mode}", "include": None}
@@ -254,7 +252,7 @@ def test_errors_name_the_users_files(project: Path) -> None:
 
 
 def test_a_rehearsal_runs_the_program(project: Path, tmp_path: Path) -> None:
-    """In a folder that is thrown away, without a time limit."""
+    """A rehearsal runs in a temporary folder without a time limit."""
     engine, trials = engine_and_trials(project, resources={"time_limit_s": 1e-9})
     call = CallTrial(seed=5, values=engine.values_of(trials[0].cell), metrics=engine.metrics)
     scratch = tmp_path / "scratch"
@@ -269,7 +267,7 @@ def test_a_rehearsal_runs_the_program(project: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_of_a_trial(project: Path, tmp_path: Path) -> None:
-    """As `study run --debug` runs it: words that lead to the copy, and an environment."""
+    """The command has words with paths of the copy, and an environment, as `study run --debug` needs."""
     engine, trials = engine_and_trials(project)
     call = CallTrial(seed=5, values=engine.values_of(trials[0].cell), metrics=engine.metrics)
     words, environment = engine.command(call, tmp_path)

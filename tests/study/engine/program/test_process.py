@@ -1,4 +1,4 @@
-"""A program in a process of its own: how it ends, and that nothing of it outlives what ended it."""
+"""Processes of programs: exit codes, signals, and no process that outlives its owner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ids = Callable[[], list[int]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """Return a function that starts a program whose output is in ``output.txt``; by default a shell with a text."""
+    """Return a function that starts a program with output in ``output.txt``; a single word is a shell script."""
 
     def begin(*words: str, memory_gb: float | None = None, **environment: str) -> Process:
         words = ("sh", "-c", *words) if len(words) == 1 else words
@@ -34,9 +34,9 @@ def start(tmp_path: Path) -> Start:
 
 @pytest.fixture
 def ids(tmp_path: Path) -> Ids:
-    """Make a pipe ``ids`` for a program, and return a function that waits for the process ids that are written to it.
+    """Make a pipe ``ids`` for a program, and return a function that waits for the process ids written to it.
 
-    All that has the pipe open for writing must have closed it by then.
+    All writers must have closed the pipe by then.
     """
     os.mkfifo(tmp_path / "ids")
     return lambda: [int(word) for word in (tmp_path / "ids").read_text().split()]
@@ -60,13 +60,13 @@ WAITS = "sleep 1000 & echo $$ $! > ids; wait"
 @pytest.mark.parametrize(
     ("text", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9), ("kill -TERM $$", -15), ("nosuch", 127)]
 )
-def test_exit_codes(start: Start, text: str, code: int) -> None:
-    """A signal's is negative."""
+def test_exit_codes_are_returned(start: Start, text: str, code: int) -> None:
+    """A program's exit code is returned; that of a signal is negative."""
     assert ended(start(text)) == code
 
 
-def test_a_program_has_its_words_its_environment_and_its_folder(start: Start, tmp_path: Path) -> None:
-    """Output and errors are in one file, in their order; there is no input."""
+def test_a_program_has_its_words_environment_and_folder(start: Start, tmp_path: Path) -> None:
+    """Output and errors share one file in their order; standard input is empty."""
     assert ended(start('pwd; echo "$1 $A" >&2; cat; echo end', A="a b")) == 0
     assert ended(start("printf", "%s|", "", "a b", "*", "\u00fc", "\udce9")) == 0
     expected = f"{tmp_path}\n a b\nend\n|a b|*|\u00fc|".encode() + b"\xe9|"
@@ -74,26 +74,26 @@ def test_a_program_has_its_words_its_environment_and_its_folder(start: Start, tm
 
 
 @LINUX
-def test_a_program_has_no_other_open_files(start: Start, tmp_path: Path) -> None:
-    """Nothing of the service, which a program could disturb; `ls` has opened the folder that it lists."""
+def test_a_program_inherits_no_other_files(start: Start, tmp_path: Path) -> None:
+    """A program inherits only its standard streams; `ls` itself opens the listed folder."""
     assert ended(start("ls /proc/self/fd")) == 0
     assert printed(tmp_path).split() == ["0", "1", "2", "3"]
 
 
-def test_much_is_given_to_a_program(start: Start, tmp_path: Path) -> None:
-    """More than a socket takes at once."""
+def test_a_program_may_have_long_arguments(start: Start, tmp_path: Path) -> None:
+    """Arguments may exceed what a socket takes at once."""
     assert ended(start("printf", "%s", *["x" * 100_000] * 10)) == 0
     assert printed(tmp_path) == "x" * 10**6
 
 
 def test_a_pipe_ends_quietly(start: Start, tmp_path: Path) -> None:
-    """A program has the usual reaction to a pipe that nobody reads, which Python's own processes don't have."""
+    """A program is ended by SIGPIPE as usual, although Python ignores this signal."""
     ended(start("yes | head -n 1"))
     assert printed(tmp_path) == "y\n"
 
 
-def test_what_can_not_be_run_is_said(start: Start, tmp_path: Path) -> None:
-    """With the system's reason; the next program runs all the same."""
+def test_an_unrunnable_program_is_an_error(start: Start, tmp_path: Path) -> None:
+    """The error has the system's reason; the next program still runs."""
     (tmp_path / "text").write_text("no program")
     reasons = {}
     for name in ("nosuch", "./nosuch", "./text"):
@@ -111,7 +111,7 @@ def test_what_can_not_be_run_is_said(start: Start, tmp_path: Path) -> None:
 
 
 def test_programs_one_after_another_have_one_guard(start: Start, tmp_path: Path, ids: Ids) -> None:
-    """Which starts them faster than Python starts; two at once have two."""
+    """Sequential programs share a guard, which avoids another start of Python; concurrent ones have their own."""
     for _ in range(2):
         ended(start("echo $PPID"))
     first, second = printed(tmp_path).split()
@@ -123,8 +123,8 @@ def test_programs_one_after_another_have_one_guard(start: Start, tmp_path: Path,
     assert first == second != printed(tmp_path).split()[-1]
 
 
-def test_a_program_is_asked_to_end(start: Start, ids: Ids) -> None:
-    """By SIGTERM, after which it has time to clean up; what it has started is asked, too."""
+def test_a_program_is_terminated(start: Start, ids: Ids) -> None:
+    """SIGTERM gives a program time to clean up, and also ends its children."""
     process = start(f"trap 'exit 3' TERM; {WAITS}")
     _, started = ids()
     process.terminate()
@@ -135,7 +135,7 @@ def test_a_program_is_asked_to_end(start: Start, ids: Ids) -> None:
 
 
 def test_a_program_that_ignores_sigterm_is_killed(start: Start, ids: Ids) -> None:
-    """Once its time is over, and so is all that it has started."""
+    """A program that ignores SIGTERM is killed after its grace period, with its children."""
     process = start(f"trap '' TERM; {WAITS}")
     processes = ids()
     process.terminate(grace_s=0.0)
@@ -150,19 +150,19 @@ APART = "setsid sh -c 'echo $$ > ids; exec sleep 1000' < /dev/null > /dev/null 2
 @LINUX
 @pytest.mark.parametrize("way", ["exit 0", "kill -9 $$", "wait"])
 def test_nothing_outlives_a_program(start: Start, ids: Ids, tmp_path: Path, way: str) -> None:
-    """Whether it ends by itself, is killed or is ended: what it has started in a session of its own is killed."""
+    """A program's end, by itself or by a signal, kills even its children in other sessions."""
     os.mkfifo(tmp_path / "go")
     process = start(f"{APART} read go < go; {way}")
-    (left,) = ids()
+    (child,) = ids()
     (tmp_path / "go").write_text("on\n")
     if way == "wait":
         process.terminate()
     ended(process)
-    assert has_ended(left)
+    assert has_ended(child)
 
 
-def test_waiting_ends_with_output_and_with_the_time(start: Start, ids: Ids) -> None:
-    """A program that goes on has no exit code."""
+def test_waiting_ends_with_output_or_time(start: Start, ids: Ids) -> None:
+    """Waiting ends with output or after its time, and a running program has no exit code."""
     process = start(WAITS)
     ids()
     process.wait(0.0)
@@ -178,8 +178,8 @@ def test_waiting_ends_with_output_and_with_the_time(start: Start, ids: Ids) -> N
 
 
 @LINUX
-def test_a_guard_that_is_killed_takes_its_program_along(start: Start, ids: Ids) -> None:
-    """That is said, and the next program has another guard."""
+def test_a_killed_guard_ends_its_program(start: Start, ids: Ids) -> None:
+    """A killed guard is an error, its program is killed, and the next program gets another guard."""
     process = start("echo $PPID $$ > ids; exec sleep 1000")
     guard, program = ids()
     os.kill(guard, signal.SIGKILL)
@@ -190,7 +190,7 @@ def test_a_guard_that_is_killed_takes_its_program_along(start: Start, ids: Ids) 
     assert ended(start("exit 3")) == 3
 
 
-def test_an_idle_guard_that_is_killed_is_replaced(start: Start, tmp_path: Path) -> None:
+def test_a_killed_idle_guard_is_replaced(start: Start, tmp_path: Path) -> None:
     ended(start("echo $PPID"))
     guard = int(printed(tmp_path))
     os.kill(guard, signal.SIGKILL)
@@ -211,7 +211,7 @@ while process.exit_code is None:
 
 @LINUX
 def test_nothing_outlives_a_killed_worker(tmp_path: Path, ids: Ids) -> None:
-    """After kill -9 of the worker its program ends, its guard, and what it has started anywhere."""
+    """After kill -9 of the worker its program, its guard and all descendants end."""
     text = f"{APART} sleep 1000 & echo $$ $PPID $! > more; wait"
     os.mkfifo(tmp_path / "more")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,4 +1,4 @@
-"""The results of programs: numbers by step, from files that grow and from output, whatever a program writes there."""
+"""Results of programs: numbers by step, from growing files and from output."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ METRICS = ("loss", "accuracy")
 
 
 class Written:
-    """A program's files or output, and what is read of them.
+    """A program's files or output, and the numbers read from them.
 
     Args:
         folder: the trial's folder.
-        results: where its results are.
+        results: description of its results.
     """
 
     def __init__(self, folder: Path, results: Results) -> None:
@@ -46,12 +46,12 @@ class Written:
         return self
 
     def so_far(self) -> dict[int, dict[str, float]]:
-        """Read what is there while the program runs."""
+        """Read while the program runs."""
         self.reader.read(has_ended=False)
         return self.steps.numbers
 
     def at_the_end(self) -> dict[int, dict[str, float]]:
-        """Read what is there once the program has ended."""
+        """Read after the program has ended."""
         self.reader.read(has_ended=True)
         return self.steps.numbers
 
@@ -82,7 +82,7 @@ def complete(steps: Steps, *metrics: str) -> list[tuple[int, dict[str, float], d
 
 
 def test_numbers_are_merged_by_step() -> None:
-    """In whatever order they come; a number that comes again at its step replaces the first."""
+    """Numbers are merged by step in any order; a later number replaces an earlier one of its step."""
     steps = Steps()
     steps.add(2, {"loss": 0.5})
     steps.add(1, {"accuracy": 0.1, "loss": 3.0})
@@ -94,10 +94,10 @@ def test_numbers_are_merged_by_step() -> None:
     ]
 
 
-def test_the_latest_value_of_a_metric_counts() -> None:
-    """One that is measured rarely has its value until the next; steps are those of the first metric.
+def test_values_are_carried_forward() -> None:
+    """A rarely measured metric keeps its value until its next one; steps are those of the first metric.
 
-    Before every metric has a value, no step counts, and later values don't count earlier.
+    No step counts before every metric has a value, and later values don't apply to earlier steps.
     """
     steps = Steps()
     for step in range(5):
@@ -113,8 +113,8 @@ def test_the_latest_value_of_a_metric_counts() -> None:
     assert (steps.missing(["loss", "nosuch"]), steps.missing(METRICS)) == (["nosuch"], [])
 
 
-def test_numbers_without_a_step_make_steps() -> None:
-    """A number that comes again begins the next."""
+def test_repeated_numbers_begin_a_step() -> None:
+    """Without step numbers, a repeated metric begins the next step."""
     steps = Steps()
     steps.add(None, {"loss": 1.0})
     steps.add(None, {"accuracy": 0.1})
@@ -128,8 +128,8 @@ def test_numbers_without_a_step_make_steps() -> None:
 # --- JSON
 
 
-def test_an_object_of_json(results: Make) -> None:
-    """Read once the program has ended; only numbers count, and true is one; names of tables are joined by dots."""
+def test_an_object_of_json_is_one_result(results: Make) -> None:
+    """The file is read at the end; only numbers and booleans count, and nested names are joined by dots."""
     written = results("file", "out/metrics.json")
     assert written.at_the_end() == {}
     content = {"loss": 0.5, "test": {"accuracy": 1, "by": {"a": 2}}, "best": True, "name": "x", "none": None}
@@ -139,8 +139,8 @@ def test_an_object_of_json(results: Make) -> None:
     assert not written.steps.are_numbered
 
 
-def test_an_object_of_json_may_say_its_step(results: Make) -> None:
-    """It is one result, and no curve."""
+def test_an_object_of_json_may_have_a_step(results: Make) -> None:
+    """An object with a step is one result rather than a curve."""
     written = results("file", "metrics.json").write('{"loss": 1, "step": 7}')
     assert (written.at_the_end(), written.steps.are_numbered) == ({7: {"loss": 1.0}}, False)
 
@@ -163,8 +163,8 @@ def test_an_object_of_json_may_say_its_step(results: Make) -> None:
         ('{"loss": [2, 1], "accuracy": [0]}', "", {}),
     ],
 )
-def test_curves_of_json(results: Make, text: str, step: str, numbers: dict[int, Any]) -> None:
-    """A list of objects, or an object of lists of one length."""
+def test_json_may_have_curves(results: Make, text: str, step: str, numbers: dict[int, Any]) -> None:
+    """A list of objects, or an object of lists of equal length, is a curve."""
     written = results("file", "metrics.json", step).write(text)
     assert str(written.at_the_end()) == str(numbers)
 
@@ -184,12 +184,12 @@ def test_curves_of_json(results: Make, text: str, step: str, numbers: dict[int, 
         ('{"step": NaN, "loss": 1}', "metrics.json has step nan, but steps must be integers of at least 0"),
     ],
 )  # fmt: skip
-def test_what_is_no_json_of_numbers_is_said(results: Make, text: str | bytes, message: str) -> None:
+def test_invalid_json_is_an_error(results: Make, text: str | bytes, message: str) -> None:
     assert results("file", "metrics.json").write(text).mistake().startswith(message)
 
 
-def test_a_named_step_must_be_there(results: Make) -> None:
-    """The message has the names that are there."""
+def test_a_missing_step_is_an_error(results: Make) -> None:
+    """The error lists the present names."""
     written = results("file", "metrics.json", "epoch").write('{"loss": 1, "Epoch": 2}')
     assert written.mistake() == "metrics.json has no epoch, the step according to results; it has loss, Epoch"
 
@@ -197,8 +197,8 @@ def test_a_named_step_must_be_there(results: Make) -> None:
 # --- files that grow
 
 
-def test_lines_of_json_are_read_as_they_come(results: Make) -> None:
-    """A line counts once it is complete, and the last also at the end; blank lines don't count."""
+def test_lines_of_json_are_read_while_they_are_written(results: Make) -> None:
+    """A line counts once it is complete, and the last one at the end; blank lines are ignored."""
     written = results("file", "log.jsonl")
     assert written.so_far() == {}
     assert written.write('{"step": 0, "loss": 2}\r\n\n{"step": 1, "lo').so_far() == {0: {"loss": 2.0}}
@@ -216,12 +216,12 @@ def test_lines_of_json_are_read_as_they_come(results: Make) -> None:
         (b"\xe9", "line 2 of log.ndjson isn't UTF-8: unexpected end of data at byte 0"),
     ],
 )
-def test_a_line_that_is_no_json_is_said(results: Make, line: str | bytes, message: str) -> None:
+def test_an_invalid_line_of_json_is_an_error(results: Make, line: str | bytes, message: str) -> None:
     assert results("file", "log.ndjson").write('{"loss": 2}\n').write(line).mistake().startswith(message)
 
 
 def test_columns_of_a_csv_file_are_numbers(results: Make) -> None:
-    """As its header names them; texts and empty values don't count."""
+    """Columns have the names of the header; texts and empty values are ignored."""
     written = results("csv", "logs/**/metrics.csv")
     written.path = written.folder / "logs" / "version_0" / "metrics.csv"
     written.write('\ufeffepoch, step ,loss,"test, best",name\n0,10,2,,a\n1,')
@@ -236,7 +236,7 @@ def test_columns_of_a_csv_file_are_numbers(results: Make) -> None:
 
 
 def test_a_column_may_be_named_as_the_step(results: Make) -> None:
-    """Without a name and without a column `step`, rows are counted; a missing column is said."""
+    """Without a step column, rows are counted; a missing column is an error."""
     rows = "epoch,loss\n5,2\n6,1\n"
     assert results("csv", "a.csv", "epoch").write(rows).at_the_end() == {5: {"loss": 2.0}, 6: {"loss": 1.0}}
     assert list(results("csv", "b.csv").write(rows).at_the_end()) == [0, 1]
@@ -244,8 +244,8 @@ def test_a_column_may_be_named_as_the_step(results: Make) -> None:
     assert message == "line 2 of c.csv has no Epoch, the step according to results; it has epoch, loss"
 
 
-def test_rows_of_two_kinds_are_merged_by_their_step(results: Make) -> None:
-    """As Lightning writes them: training and validation in rows of their own."""
+def test_rows_of_two_kinds_are_merged_by_step(results: Make) -> None:
+    """Rows of training and of validation, as Lightning writes them, are merged by step."""
     rows = "accuracy,step,loss\n,1,2.0\n0.5,1,\n,2,1.0\n0.6,2,\n"
     written = results("csv", "metrics.csv").write(rows)
     assert written.at_the_end() == {1: {"loss": 2.0, "accuracy": 0.5}, 2: {"loss": 1.0, "accuracy": 0.6}}
@@ -261,12 +261,12 @@ def test_rows_of_two_kinds_are_merged_by_their_step(results: Make) -> None:
         ("loss\n1\n".encode("utf-16"), "line 1 of log.csv isn't UTF-8: invalid start byte at byte 0"),
     ],
 )  # fmt: skip
-def test_a_broken_row_is_said(results: Make, text: str | bytes, message: str) -> None:
+def test_a_broken_row_is_an_error(results: Make, text: str | bytes, message: str) -> None:
     assert results("csv", "log.csv").write(text).mistake() == message
 
 
-def test_a_file_that_is_written_anew_is_read_anew(results: Make) -> None:
-    """What it had before is forgotten, its header included."""
+def test_a_rewritten_file_is_read_again(results: Make) -> None:
+    """Earlier content of a rewritten file is dropped, including its header."""
     written = results("csv", "log.csv").write("step,loss\n0,2\n1,1\n2,0")
     assert written.so_far() == {0: {"loss": 2.0}, 1: {"loss": 1.0}}
     assert written.write("loss,step\n3,7\n", "wb").so_far() == {7: {"loss": 3.0}}
@@ -276,7 +276,7 @@ def test_a_file_that_is_written_anew_is_read_anew(results: Make) -> None:
 
 
 @given(st.lists(st.integers(1, 20), max_size=30))
-def test_a_file_is_read_the_same_however_it_grows(tmp_path_factory: pytest.TempPathFactory, pieces: list[int]) -> None:
+def test_a_file_is_read_the_same_in_any_pieces(tmp_path_factory: pytest.TempPathFactory, pieces: list[int]) -> None:
     written = Written(tmp_path_factory.mktemp("grows"), Results("csv", "log.csv"))
     text = "step,loss\r\n" + "".join(f"{step},{step / 8}\r\n" for step in range(20))
     for size in pieces:
@@ -286,7 +286,7 @@ def test_a_file_is_read_the_same_however_it_grows(tmp_path_factory: pytest.TempP
 
 
 def test_a_pattern_must_name_one_file(results: Make) -> None:
-    """Two are said; a folder of that name isn't a file."""
+    """Two matches are an error; folders don't match."""
     written = results("file", "**/metrics.json")
     for name in ("a", "b", "metrics.json"):
         (written.folder / name).mkdir()
@@ -302,7 +302,7 @@ def test_a_pattern_must_name_one_file(results: Make) -> None:
 
 
 def test_lines_of_json_among_other_output(results: Make) -> None:
-    """Other lines are the program's own; a line may come in pieces, and the last needs no end."""
+    """Other lines are ignored; a line may arrive in pieces, and the last one needs no line end."""
     written = results("lines", "json")
     assert written.print('starting {x}\n{"step": 1, "loss": 2}\n  {"step": 2,').so_far() == {1: {"loss": 2.0}}
     assert written.print(b' "loss": 1}\r\n\xff\xfe\n{"step": 3, "loss": 0.5}').so_far()[2] == {"loss": 1.0}
@@ -310,15 +310,15 @@ def test_lines_of_json_among_other_output(results: Make) -> None:
     assert written.print(b"").at_the_end()[3] == {"loss": 0.5}
 
 
-def test_a_line_that_only_looks_like_json_is_none(results: Make) -> None:
-    """It is shown if no results come: perhaps somebody printed a dict."""
+def test_a_line_that_only_looks_like_json_is_ignored(results: Make) -> None:
+    """Such a line, perhaps a printed dict, is shown if there are no results."""
     written = results("lines", "json").print("{'loss': 1}\n{not json}\n")
     assert written.at_the_end() == {}
     assert written.reader.where == "its output, whose line \"{'loss': 1}\" isn't JSON"
 
 
 def test_a_pattern_finds_numbers_in_lines(results: Make) -> None:
-    """Each match counts, its groups by their names, and those that took no part don't."""
+    """Each match counts, with its groups as names; groups without a match are ignored."""
     written = results("pattern", r"epoch (?P<step>\d+)|loss[=:] ?(?P<loss>[-+.\w]+)(?: acc (?P<accuracy>\S+))?")
     assert written.reader.where == "its output: no line matches the pattern"
     written.print("loss=2 acc 0.5\nnothing\nloss: nan loss=-1e-3\n")
@@ -329,15 +329,15 @@ def test_a_pattern_finds_numbers_in_lines(results: Make) -> None:
 
 
 def test_progress_bars_are_lines(results: Make) -> None:
-    """They go back to the beginning of their line."""
+    """A carriage return ends a line, so that each update of a progress bar counts."""
     written = results("pattern", r"(?P<step>\d+)/9 .*loss (?P<loss>\S+)$")
     written.print("1/9 [#  ] loss 2\r2/9 [## ] loss 1\r3/9 [###]")
     assert written.so_far() == {1: {"loss": 2.0}, 2: {"loss": 1.0}}
     assert written.print(" loss 0.5").at_the_end()[3] == {"loss": 0.5}
 
 
-def test_a_group_that_matches_no_number_is_said(results: Make) -> None:
-    """With the line, and how to mend the pattern."""
+def test_a_group_that_matches_no_number_is_an_error(results: Make) -> None:
+    """The error has the line and a remedy for the pattern."""
     written = results("pattern", r"loss=(?P<loss>\S+)").print("epoch 1 loss=0.5, acc=1\n")
     assert written.mistake() == (
         "the pattern's group loss matched '0.5,', which isn't a number, in the line 'epoch 1 loss=0.5, acc=1': make "
@@ -352,8 +352,8 @@ def test_steps_of_a_pattern_have_a_name(results: Make) -> None:
     assert other.mistake() == "the line '5' has no epoch, the step according to results; it has loss"
 
 
-def test_output_without_line_ends_fills_no_memory(results: Make) -> None:
-    """What is far too long for a line is forgotten, and what comes after it counts."""
+def test_output_without_line_ends_is_bounded(results: Make) -> None:
+    """Output that is too long for a line is dropped, and later lines count."""
     written = results("lines", "json")
     for _ in range(4):
         written.print("x" * 2**20).so_far()
@@ -363,8 +363,8 @@ def test_output_without_line_ends_fills_no_memory(results: Make) -> None:
 # --- folders
 
 
-def test_scalars_of_tensorboard(results: Make) -> None:
-    """As torch writes them: by tag and step, while the file grows; other events don't count."""
+def test_scalars_of_tensorboard_are_read(results: Make) -> None:
+    """Scalars of torch's writer are read by tag and step from a growing file; other events are ignored."""
     from torch.utils.tensorboard import SummaryWriter
 
     written = results("tensorboard", "runs")
@@ -385,8 +385,8 @@ def test_scalars_of_tensorboard(results: Make) -> None:
     }  # fmt: skip
 
 
-def test_half_an_event_waits_for_its_other_half(results: Make) -> None:
-    """A file may be read while it is written."""
+def test_an_incomplete_event_is_read_later(results: Make) -> None:
+    """An incomplete event of a growing file is read once it is complete."""
     from torch.utils.tensorboard import SummaryWriter
 
     written = results("tensorboard", ".")
@@ -396,11 +396,11 @@ def test_half_an_event_waits_for_its_other_half(results: Make) -> None:
         (source,) = (written.folder / "whole").iterdir()
         size = source.stat().st_size
         writer.add_scalar("loss", 1.0, 2)
-    whole = source.read_bytes()
+    content = source.read_bytes()
     source.unlink()
     written.path = written.folder / source.name
-    assert written.write(whole[: size + 9]).so_far() == {1: {"loss": 2.0}}
-    assert written.write(whole[size + 9 :]).at_the_end() == {1: {"loss": 2.0}, 2: {"loss": 1.0}}
+    assert written.write(content[: size + 9]).so_far() == {1: {"loss": 2.0}}
+    assert written.write(content[size + 9 :]).at_the_end() == {1: {"loss": 2.0}, 2: {"loss": 1.0}}
 
 
 MLFLOW = """
@@ -413,8 +413,8 @@ with mlflow.start_run():
 """
 
 
-def test_metrics_of_mlflow(results: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As MLflow itself writes them, in the files of a run."""
+def test_metrics_of_mlflow_are_read(results: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics are read from the files that MLflow writes for a run."""
     written = results("mlflow", ".")
     assert (written.so_far(), written.reader.where) == ({}, "its folder")
     environment = os.environ | {
@@ -422,8 +422,8 @@ def test_metrics_of_mlflow(results: Make, monkeypatch: pytest.MonkeyPatch) -> No
     }  # fmt: skip
     subprocess.run([sys.executable, "-c", MLFLOW], env=environment, cwd=written.folder, check=True, capture_output=True)
     numbers = {0: {"loss": 1.0}, 1: {"loss": 0.5}, 2: {"loss": 1 / 3, "test/accuracy": 0.5, "nan": math.nan}}
-    by_name = {step: dict(sorted(of_step.items())) for step, of_step in written.so_far().items()}
-    assert str(by_name) == str({step: dict(sorted(of_step.items())) for step, of_step in numbers.items()})
+    by_name = {step: dict(sorted(step_numbers.items())) for step, step_numbers in written.so_far().items()}
+    assert str(by_name) == str({step: dict(sorted(step_numbers.items())) for step, step_numbers in numbers.items()})
     (loss,) = written.folder.glob("mlruns/*/*/metrics/loss")
     with loss.open("a") as file:
         file.write("1700000000000 0.25 3\n1700000000000 0.1")
@@ -431,7 +431,7 @@ def test_metrics_of_mlflow(results: Make, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("line", ["1 0.5", "1 x 2", "1 0.5 x", "\xff"])
-def test_a_line_that_mlflow_does_not_write_is_said(results: Make, line: str) -> None:
+def test_a_line_that_mlflow_does_not_write_is_an_error(results: Make, line: str) -> None:
     written = results("mlflow", ".")
     written.path = written.folder / "mlruns" / "0" / "a" / "meta.yaml"
     written.write("run_id: a\n").path = written.path.parent / "metrics" / "loss"

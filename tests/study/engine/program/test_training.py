@@ -1,4 +1,4 @@
-"""A trial of a program: what it is given, what counts of its results, and why it failed if it did."""
+"""Trials of programs: their inputs, their results, and reasons of failures."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Go = Callable[[], object]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the path of the trial's folder, which isn't there yet."""
+    """Return the path of the trial's folder, which doesn't exist yet."""
     return tmp_path / "trial"
 
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Return a function that begins a trial of a program; by default a shell with a text, and with a log."""
+    """Return a function that begins a trial of a program with a log; a single word is a shell script."""
     started = []
 
     def begin(
@@ -55,11 +55,11 @@ def start(folder: Path) -> Iterator[Start]:
         is_shell: bool = False,
         **settings: Any,
     ) -> ProgramTraining:
-        given = ("sh", "-c", *words) if len(words) == 1 and not is_shell else words
+        command = ("sh", "-c", *words) if len(words) == 1 and not is_shell else words
         (folder / "log.txt").unlink(missing_ok=True)
         trial = CallTrial(seed=seed, values=values or {}, metrics=metrics, iterations=iterations)
         output = TrialOutput(folder / "log.txt", is_shared=False)
-        program = Program(given, results, is_shell, resumes)
+        program = Program(command, results, is_shell, resumes)
         started.append(ProgramTraining(program, trial, folder=folder, output=output, **settings))
         return started[-1]
 
@@ -69,7 +69,7 @@ def start(folder: Path) -> Iterator[Start]:
 
 
 def record_of(training: ProgramTraining, for_s: float = 60.0) -> CallRecord:
-    """Train to the end, and close the log, as a pack does."""
+    """Train to the end, and close the log as a pack does."""
     while not training.done:
         training.advance(for_s)
     training._output.close()
@@ -77,7 +77,7 @@ def record_of(training: ProgramTraining, for_s: float = 60.0) -> CallRecord:
 
 
 def after_a_step(training: ProgramTraining) -> ProgramTraining:
-    """Wait until a step is known, while the program runs."""
+    """Wait until a step is read while the program runs."""
     while training.advance(0.05).step is None:
         assert not training.done, training.failure
     return training
@@ -93,7 +93,7 @@ def ids(folder: Path) -> Ids:
 
 @pytest.fixture
 def go(folder: Path) -> Go:
-    """Make a pipe ``go`` from which a program reads, and return a function that lets it go on."""
+    """Make a pipe ``go`` that a program reads, and return a function that lets the program continue."""
     folder.mkdir()
     os.mkfifo(folder / "go")
     return lambda: (folder / "go").write_text("on\n")
@@ -102,8 +102,8 @@ def go(folder: Path) -> Go:
 # --- results
 
 
-def test_a_result(start: Start) -> None:
-    """A program that writes an object of JSON has one result, and no steps."""
+def test_an_object_is_one_result(start: Start) -> None:
+    """A program that writes a JSON object has one result and no steps."""
     record = record_of(start("""echo '{"loss": 0.5, "accuracy": 1, "more": 3}' > metrics.json""", metrics=METRICS))
     assert (record.error, record.metrics, record.best_step) == (None, {"loss": 0.5, "accuracy": 1.0}, 0)
     assert (record.reports_steps, record.steps.tolist(), record.undeclared["more"].tolist()) == (False, [0], [3.0])
@@ -113,7 +113,7 @@ def test_a_result(start: Start) -> None:
 CURVE = r"printf 'step,loss,accuracy\n0,4,\n1,3,0.1\n2,1,\n3,2,0.3\n' > log.csv"
 
 
-def test_a_curve(start: Start) -> None:
+def test_rows_are_a_curve(start: Start) -> None:
     """The best step is that of the first metric; a step counts once every metric has a value."""
     record = record_of(start(CURVE, results=TABLE, metrics=METRICS))
     assert (record.best_step, record.last_step, record.metrics) == (2, 3, {"loss": 1.0, "accuracy": 0.1})
@@ -123,22 +123,22 @@ def test_a_curve(start: Start) -> None:
     assert (record.reports_steps, record.steps.tolist()) == (True, [1, 2, 3])
 
 
-def test_steps_beyond_iterations_do_not_count(start: Start) -> None:
-    """Whatever they have, NaN included: the program may go on for its own sake."""
+def test_steps_beyond_iterations_are_ignored(start: Start) -> None:
+    """Steps beyond `iterations` are ignored, even with NaN."""
     record = record_of(start(f"{CURVE}; echo 4,nan,0 >> log.csv", results=TABLE, metrics=METRICS, iterations=1))
     assert (record.steps.tolist(), record.metrics, record.error) == ([1], {"loss": 3.0, "accuracy": 0.1}, None)
 
 
 @pytest.mark.parametrize("for_s", [0.0, 60.0])
 def test_slices_change_nothing(start: Start, for_s: float) -> None:
-    """However often it is looked at, a trial has the same numbers."""
+    """A trial has the same numbers in slices of any length."""
     text = """for i in 1 2 3 4 5; do echo "{\\"step\\": $i, \\"loss\\": 1$i}"; done"""
     record = record_of(start(text, results=LINES), for_s)
     assert (record.steps.tolist(), record.curves["loss"].tolist()) == ([1, 2, 3, 4, 5], [11, 12, 13, 14, 15])
 
 
 def test_progress_is_the_latest_step(start: Start, go: Go) -> None:
-    """It is known while the program runs."""
+    """Progress has the latest step while the program runs."""
     text = """echo '{"step": 4, "loss": 1}'; read go < go; echo '{"step": 5, "loss": 2}'"""
     training = start(text, results=LINES, iterations=9)
     after_a_step(training)
@@ -150,7 +150,7 @@ def test_progress_is_the_latest_step(start: Start, go: Go) -> None:
 
 
 def test_all_output_counts(start: Start, folder: Path) -> None:
-    """However much is printed at once; and all of it is in the log."""
+    """All printed lines are read and logged, however many come at once."""
     text = """seq 1 30000 | sed 's/.*/{"step": &, "loss": &}/'"""
     record = record_of(start(text, results=LINES))
     assert (record.last_step, len(record.steps), record.best_step) == (30_000, 30_000, 1)
@@ -159,20 +159,20 @@ def test_all_output_counts(start: Start, folder: Path) -> None:
 
 @pytest.mark.parametrize("results", [LINES, Results("pattern", "loss.: (?P<loss>[0-9.]+)"), FILE])
 def test_the_log_has_output_and_errors(start: Start, folder: Path, results: Results) -> None:
-    """Whether results are read from it or not; in another encoding it is as the program wrote it."""
+    """The log has output and errors, whether or not results are read from it, in the program's encoding."""
     text = r"""echo out; echo err >&2; echo '{"loss": 1}' | tee metrics.json; printf 'gr\366\337e\n'"""
     assert record_of(start(text, results=results)).metrics == {"loss": 1.0}
     assert (folder / "log.txt").read_bytes() == b'out\nerr\n{"loss": 1}\ngr\xf6\xdfe\n'
 
 
 def test_a_program_may_close_its_output(start: Start, folder: Path, go: Go) -> None:
-    """And go on; or leave something behind that holds it open, which is ended."""
+    """A program may close its output and continue; a child process that holds the output open is killed."""
     training = start("""echo '{"loss": 1}'; exec > /dev/null 2>&1; read go < go""", results=LINES)
     after_a_step(training)
     go()
     assert record_of(training).metrics == {"loss": 1.0}
-    left = record_of(start("""sleep 1000 & echo $! > left; echo '{"loss": 2}'""", results=LINES))
-    assert (left.metrics, left.error) == ({"loss": 2.0}, None)
+    second = record_of(start("""sleep 1000 & echo $! > left; echo '{"loss": 2}'""", results=LINES))
+    assert (second.metrics, second.error) == ({"loss": 2.0}, None)
     assert has_ended(int((folder / "left").read_text()))
 
 
@@ -227,7 +227,7 @@ def test_a_failure_has_a_reason(start: Start, failure: str) -> None:
 
 @pytest.mark.parametrize("code", [1, 0])
 def test_a_traceback_is_kept(start: Start, code: int) -> None:
-    """The last one of the output says why there is no result, whatever the exit code; the end of the log otherwise."""
+    """The details are the last traceback of the output, with any exit code; else the end of the log."""
     text = f"echo begin; python -c 'int(\"x\")'; exit {code}"
     record = record_of(start(text))
     reason = (
@@ -240,13 +240,13 @@ def test_a_traceback_is_kept(start: Start, code: int) -> None:
     assert other.details.split() == [str(number) for number in range(21, 31)]
 
 
-def test_what_was_reported_before_a_failure_remains(start: Start) -> None:
+def test_steps_before_a_failure_remain(start: Start) -> None:
     record = record_of(start(f"{CURVE}; exit 3", results=TABLE, metrics=METRICS))
     assert (record.steps.tolist(), record.error) == ([1, 2, 3], "it ended with exit code 3, and printed nothing")
 
 
-def test_results_that_can_not_be_read_end_the_program(start: Start, ids: Ids) -> None:
-    """As soon as that is known, with what is wrong."""
+def test_unreadable_results_end_the_program(start: Start, ids: Ids) -> None:
+    """Unreadable results end the program at once, and the error names the problem."""
     training = start(
         "echo $$ > ids; echo 'loss=1,'; exec sleep 1000", results=Results("pattern", r"loss=(?P<loss>\S+)")
     )
@@ -257,8 +257,8 @@ def test_results_that_can_not_be_read_end_the_program(start: Start, ids: Ids) ->
     assert str(record.error).startswith("the pattern's group loss matched '1,', which isn't a number")
 
 
-def test_steps_that_do_not_count_are_said(start: Start) -> None:
-    """Because of iterations, or because a metric came too late."""
+def test_ignored_steps_are_an_error(start: Start) -> None:
+    """The error says that steps are beyond `iterations`, or that a metric came too late."""
     text = """echo '{"step": 5, "loss": 1}'"""
     beyond = record_of(start(text, results=LINES, iterations=4))
     assert beyond.error == "its first step is 5, beyond iterations: 4"
@@ -271,14 +271,14 @@ def test_steps_that_do_not_count_are_said(start: Start) -> None:
     assert record_of(start(text, results=LINES, iterations=4)).error == "its first step is 9, beyond iterations: 4"
 
 
-def test_a_program_that_is_not_there(start: Start) -> None:
-    """It is named, with the system's reason."""
+def test_a_missing_program_is_an_error(start: Start) -> None:
+    """The error has the program's name and the system's reason."""
     record = record_of(start("nosuch", "--lr", "1"))
     assert record.error == "nosuch can't be run: No such file or directory"
 
 
 @LINUX
-def test_a_guard_that_is_killed_fails_the_trial_alone(start: Start, ids: Ids) -> None:
+def test_a_killed_guard_fails_only_its_trial(start: Start, ids: Ids) -> None:
     training = start("echo $PPID > ids; exec sleep 1000")
     training.advance(0.0)
     (guard,) = ids()
@@ -293,18 +293,18 @@ def test_a_guard_that_is_killed_fails_the_trial_alone(start: Start, ids: Ids) ->
 FOREVER = """echo '{"step": 1, "loss": 1}'; sleep 1000 & wait"""
 
 
-def test_a_time_limit(start: Start) -> None:
-    """A program is asked to end, and what it reported before remains."""
+def test_a_time_limit_ends_the_program(start: Start) -> None:
+    """A program is terminated at its limit, and steps reported before remain."""
     training = start(FOREVER, results=LINES, limits=Limits(time_limit_s=1000.0))
     after_a_step(training)
-    training._limits = Limits(time_limit_s=0.0)  # it has had its start, however slow this machine is
+    training._limits = Limits(time_limit_s=0.0)  # the limit begins after the start, which may be slow on this machine
     record = record_of(training)
     assert record.error == "it took longer than its time limit of 0 s"
     assert record.steps.tolist() == [1]
 
 
-def test_a_time_limit_kills_what_ignores_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Process.terminate, "__defaults__", (0.0,))  # rather than 5 s
+def test_a_program_that_ignores_its_time_limit_is_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Process.terminate, "__defaults__", (0.0,))  # instead of 5 s
     training = start(f"trap '' TERM; {FOREVER}", results=LINES, limits=Limits(time_limit_s=1000.0))
     after_a_step(training)
     training._limits = Limits(time_limit_s=0.0)
@@ -314,7 +314,7 @@ def test_a_time_limit_kills_what_ignores_it(start: Start, monkeypatch: pytest.Mo
 
 @LINUX
 def test_memory_has_a_limit(start: Start) -> None:
-    """Python says itself that it got none; what is killed by its limit may have a hint."""
+    """Python reports a failed allocation itself; a crash under the limit gets a hint."""
     limits = Limits(memory_gb=0.5)
     text = """python -c 'x = bytearray(SIZE)' && echo '{"loss": 1}' > metrics.json"""
     record = record_of(start(text.replace("SIZE", "2**31"), limits=limits))
@@ -330,7 +330,7 @@ def test_memory_has_a_limit(start: Start) -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_not_finite_ends_the_program(start: Start, ids: Ids, value: str) -> None:
-    """It has diverged, and not failed; its best step is one before."""
+    """The trial has diverged and not failed, and its best step is an earlier one."""
     text = f"""echo $$ > ids; echo '{{"step": 1, "loss": 2}}'; echo '{{"step": 2, "loss": {value}}}'; sleep 1000"""
     training = start(text, results=LINES)
     training.advance(0.0)
@@ -343,14 +343,14 @@ def test_a_number_that_is_not_finite_ends_the_program(start: Start, ids: Ids, va
 
 
 def test_a_program_that_fails_after_nan_has_diverged(start: Start) -> None:
-    """Many stop with an error then, and steps after it don't count."""
+    """A program that fails after NaN has diverged, and later steps are ignored."""
     text = "printf 'step,loss\\n1,nan\\n2,1\\n' > log.csv; exit 1"
     record = record_of(start(text, results=TABLE))
     assert (record.error, record.has_diverged, record.steps.tolist()) == (None, True, [1])
 
 
-def test_numbers_that_do_not_count_may_be_anything(start: Start, go: Go) -> None:
-    """NaN among undeclared numbers, or before every metric has a value, ends nothing."""
+def test_ignored_numbers_may_be_nan(start: Start, go: Go) -> None:
+    """NaN among undeclared numbers, or before every metric has a value, doesn't end the trial."""
     lines = ['{"step": 1, "loss": NaN}', '{"step": 2, "loss": 1, "accuracy": 0.5, "more": NaN}']
     text = f"echo '{lines[0]}'; read go < go; echo '{lines[1]}'"
     training = start(text, results=LINES, metrics=METRICS)
@@ -365,13 +365,13 @@ def test_numbers_that_do_not_count_may_be_anything(start: Start, go: Go) -> None
 
 
 def written_by(start: Start, folder: Path, command: str, **settings: Any) -> str:
-    """Return what a program prints."""
+    """Return the output of a program."""
     assert record_of(start(f"""{command}; echo '{{"loss": 1}}' > metrics.json""", **settings)).error is None
     return (folder / "log.txt").read_text()
 
 
-def test_a_program_runs_in_the_trials_folder(start: Start, folder: Path) -> None:
-    """Hyperparameters and the seed are in its command and in its environment."""
+def test_a_program_gets_its_folder_and_values(start: Start, folder: Path) -> None:
+    """Hyperparameters and seed are in the command and in the environment of a program."""
     values = {"lr": 0.5, "model.width": 8, "name": "a b", "layers": [8, 8]}
     printed = written_by(start, folder, "pwd; echo {seed} {lr} {model.width}; env", seed=7, values=values).splitlines()
     assert printed[:2] == [str(folder), "7 0.5 8"]
@@ -382,7 +382,7 @@ def test_a_program_runs_in_the_trials_folder(start: Start, folder: Path) -> None
 
 
 def test_limits_are_in_the_environment(start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads and GPUs; lines are printed at once, texts have the same hashes, and scripts find what lies beside."""
+    """Threads, GPUs, unbuffered output and fixed hashes are set; Python finds modules beside a script."""
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
     monkeypatch.setenv("MINE", "kept")
     text = "echo $OMP_NUM_THREADS, $CUDA_VISIBLE_DEVICES, $PYTHONUNBUFFERED $PYTHONHASHSEED $PYTHONSAFEPATH, $MINE"
@@ -390,7 +390,7 @@ def test_limits_are_in_the_environment(start: Start, folder: Path, monkeypatch: 
 
 
 def test_hyperparameters_are_in_a_file(start: Start, folder: Path) -> None:
-    """As tables, where the command asks for it."""
+    """A command with {config} gets a file of hyperparameters as nested tables."""
     values = {"lr": 1e-5, "model.width": 8, "model.act": "rel\u00fc", "flag": True, "none": None}
     written_by(start, folder, "cat {config}", values=values)
     assert json.loads((folder / "config.json").read_bytes()) == {
@@ -399,8 +399,8 @@ def test_hyperparameters_are_in_a_file(start: Start, folder: Path) -> None:
     assert (folder / "log.txt").read_bytes().startswith((folder / "config.json").read_bytes())
 
 
-def test_python_is_that_of_the_service(start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless a virtual environment is active, whose programs come first."""
+def test_python_is_the_services_own(start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python is the service's own, unless a virtual environment is active, whose programs come first."""
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     text = "python -c 'import sys; print(sys.prefix)'"
@@ -415,7 +415,7 @@ def test_python_is_that_of_the_service(start: Start, folder: Path, monkeypatch: 
 
 
 def test_the_copy_of_the_code_runs(start: Start, folder: Path, tmp_path: Path) -> None:
-    """Its scripts, its modules, and its programs, which are made executable; in a shell by {code}."""
+    """Scripts, modules and executables are those of the copy; a shell command finds it by {code}."""
     code = tmp_path / "copy"
     code.mkdir()
     (code / "train.py").write_text("import helper\nhelper.write(1)\n")
@@ -432,7 +432,7 @@ def test_the_copy_of_the_code_runs(start: Start, folder: Path, tmp_path: Path) -
 
 
 def test_mlflow_writes_into_the_trials_folder(start: Start, folder: Path) -> None:
-    """Wherever the machine's own tracking server is."""
+    """MLflow writes into the trial's folder, independent of the machine's tracking server."""
     text = 'mkdir -p runs; echo "$MLFLOW_TRACKING_URI $MLFLOW_ALLOW_FILE_STORE"'
     record = record_of(start(text, results=Results("mlflow", "runs")))
     assert (folder / "log.txt").read_text() == f"{folder / 'runs/mlruns'} true\n"
@@ -443,7 +443,7 @@ def test_mlflow_writes_into_the_trials_folder(start: Start, folder: Path) -> Non
 
 
 def test_closing_ends_the_program(start: Start, ids: Ids) -> None:
-    """As after Ctrl-C; and closing again, or before it has begun, does nothing."""
+    """Closing, as after Ctrl-C, ends the program; closing twice or before the start is a no-op."""
     training = start("sleep 1000 & echo $$ $! > ids; wait")
     training.close()
     training.advance(0.0)
@@ -456,8 +456,8 @@ def test_closing_ends_the_program(start: Start, ids: Ids) -> None:
         training.finish()
 
 
-def test_without_a_folder_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then a temporary one is the trial's, with its log."""
+def test_a_trial_without_a_folder_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a folder, a trial and its log use a temporary one, which is removed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program = Program(("sh", "-c", "pwd; echo '{\"loss\": 1}' > metrics.json; exit $STUDY_PARAM_CODE"), FILE)
     trials = [CallTrial(seed=1, values={"code": code}, metrics=LOSS) for code in (0, 1)]
@@ -477,8 +477,8 @@ done
 """
 
 
-def test_a_trial_goes_on_in_its_folder(start: Start, ids: Ids) -> None:
-    """Where it was, from what its program saved: its numbers are those of a trial that was never interrupted."""
+def test_a_trial_resumes_in_its_folder(start: Start, ids: Ids) -> None:
+    """A resumed program continues from its saved state, with the numbers of an uninterrupted trial."""
     training = start(SAVING, results=TABLE, resumes=True, limits=Limits(time_limit_s=1000.0))
     training.advance(0.0)
     ids()
@@ -489,12 +489,12 @@ def test_a_trial_goes_on_in_its_folder(start: Start, ids: Ids) -> None:
         None, [0, 1, 2, 3, 4, 5], [20, 19, 18, 17, 16, 15]
     )  # fmt: skip
     assert record.training_s > checkpoint["training_s"] > 0
-    whole = start(SAVING.replace("test $step = 3 && ", "false && "), results=TABLE, resumes=True)
-    assert bits(record_of(whole)) == bits(record)
+    undisturbed = start(SAVING.replace("test $step = 3 && ", "false && "), results=TABLE, resumes=True)
+    assert bits(record_of(undisturbed)) == bits(record)
 
 
 def test_time_before_a_checkpoint_counts(start: Start, ids: Ids) -> None:
-    """Of the limit, and of the trial's seconds."""
+    """Time before a checkpoint counts for the limit and for the trial's training time."""
     training = start(SAVING, results=TABLE, resumes=True)
     training.advance(0.0)
     ids()
@@ -508,8 +508,8 @@ def test_time_before_a_checkpoint_counts(start: Start, ids: Ids) -> None:
     assert record.training_s > 5000
 
 
-def test_a_program_that_can_not_go_on_begins_anew(start: Start, ids: Ids) -> None:
-    """Its trials have no checkpoint."""
+def test_a_program_that_cannot_resume_has_no_checkpoint(start: Start, ids: Ids) -> None:
+    """Trials of a program that can't resume have no checkpoint."""
     training = start("echo $$ > ids; exec sleep 1000", results=TABLE)
     assert training.checkpoint() is None
     training.advance(0.0)
@@ -517,7 +517,7 @@ def test_a_program_that_can_not_go_on_begins_anew(start: Start, ids: Ids) -> Non
     assert training.checkpoint() is None
 
 
-def test_a_checkpoint_is_of_the_same_metrics(start: Start) -> None:
+def test_a_checkpoint_with_other_metrics_is_refused(start: Start) -> None:
     training = start("true", resumes=True)
     training.advance(0.0)
     with pytest.raises(ValueError, match="the checkpoint must have the metrics"):

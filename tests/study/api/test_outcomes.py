@@ -62,7 +62,7 @@ def test_data_and_columns_are_those_of_the_command(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_mistakes_are_told_at_once() -> None:
+def test_mistakes_are_errors() -> None:
     """Missing columns, and a frame without rows, are errors."""
     with pytest.raises(InputError, match="seed"):
         study.report(outcomes().drop(columns="seed"), success="val_mse < 2e-3")

@@ -86,7 +86,7 @@ def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> 
         study.open("nothing", store=tmp_path)
 
 
-def test_the_plan_is_what_the_command_prints(tmp_path: Path) -> None:
+def test_the_plan_equals_the_output_of_the_command(tmp_path: Path) -> None:
     """The plan has the command's output as text, and an HTML form."""
     plan = study.load("demo", store=tmp_path / "none").plan(quick=True)
     printed = invoke("plan", "demo", "--quick", "--store", str(tmp_path / "none")).output

@@ -43,7 +43,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_a_plan_says_what_is_left(place: tuple[str, str], quick: bool) -> None:
+def test_a_plan_counts_the_remaining_trials(place: tuple[str, str], quick: bool) -> None:
     """The plan counts cells, trials and done trials, and has measurements per shape unless it is quick."""
     file, store = place
     words = ("plan", file, "--store", store, "--engine", "torch", "--cpus", "2")

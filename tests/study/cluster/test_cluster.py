@@ -237,7 +237,7 @@ class StruckOnce:
 
 @pytest.mark.slow
 def test_a_worker_that_dies_before_telling_the_driver_loses_no_pack(tmp_path):
-    """If a worker dies between telling the queue and the driver, all packs are done and nobody waits."""
+    """If a worker dies between telling the queue and the driver, all packs are done and the run ends."""
     packs = [small_pack(0), small_pack(1)]
     folder, work = work_in(tmp_path / "store")
     events: list[Event] = []

@@ -47,5 +47,5 @@ def test_a_hanging_call_is_killed(tmp_path: Path) -> None:
     with FreshProcess() as fresh:
         fresh._send(True, hold, (str(tmp_path / "pipe"),))
         pipe = (tmp_path / "pipe").open()
-    assert pipe.read() == ""  # nobody holds the other end
+    assert pipe.read() == ""  # no process holds the other end
     pipe.close()

@@ -222,7 +222,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "evaluation_rows": _of_protocol(Count, "rows of the validation set, and of the test set", "10000"),
     "stop": _of_protocol(
         choice(("never", "when_decided")),
-        "`never`, or `when_decided`: see the [glossary](glossary.md#stop-when_decided)",
+        "`never`, or [`when_decided`](#stop-when_decided)",
         "`never`",
     ),
     "relative_error": _of_protocol(bool, "also measure the mean of abs(y - t) / abs(t) on the test rows", "`false`"),

@@ -19,7 +19,7 @@ def table(columns: Mapping[str, ColumnNote]) -> str:
         f"| `{name}` | {note.meaning} | {note.unit} | {note.values} | {note.empty or 'never'} |\n"
         for name, note in columns.items()
     ]
-    return "| column | what it holds | unit | values | empty |\n| --- | --- | --- | --- | --- |\n" + "".join(rows)
+    return "| column | meaning | unit | values | empty if |\n| --- | --- | --- | --- | --- |\n" + "".join(rows)
 
 
 def updated(page: str) -> str:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from study.interface.declarations import Metric
 
 _VALUES = {
-    "": "text", "id": "16 hexadecimal digits", "flag": "true or false", "count": "a whole number >= 0",
-    "rate": "0 to 1", "number": "any number",
+    "": "text", "id": "16 hex digits", "flag": "true or false", "count": "integer >= 0", "rate": "0 to 1",
 }  # fmt: skip
-_UNITS = {"metric's": "that of the metric"}
-"""The abbreviations in the tables of `notes`."""
+_UNITS = {"metric's": "the metric's"}
+"""What `notes` abbreviates."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def notes(table: str, **inserted: str) -> dict[str, ColumnNote]:
         inserted: texts that replace names in angle brackets.
 
     Example:
-        >>> list(notes("time_lower/upper | of the time, 95% | seconds | >= 0"))
+        >>> list(notes("time_lower/upper | 95% | seconds | >= 0"))
         ['time_lower', 'time_upper']
     """
     columns = {}
@@ -58,86 +57,78 @@ def notes(table: str, **inserted: str) -> dict[str, ColumnNote]:
         fields = [re.sub(r"<(\w+)>", lambda match: inserted[match[1]], field.strip()) for field in line.split("|")]
         name, meaning, unit, values, empty = [*fields, "", "", ""][:5]
         for end in ("lower", "upper") if name.endswith("lower/upper") else ("",):
-            full = f"{end} end of the interval {meaning}" if end else meaning
+            full = f"{end} limit, {meaning}" if end else meaning
             note = ColumnNote(full, _UNITS.get(unit, unit), _VALUES.get(values, values), empty)
             columns[name.removesuffix("lower/upper") + end] = note
     return columns
 
 
 CELL_ID = notes("""
-cell_id | the cell's id: a hash of all that determines its trials except the seed | | id
+cell_id | id of the cell | | id
 """)
 OF_CELL = notes("""
-task | the name of the task, or its import string | | | of a training function
-model | the name of the model, or its import string | | | of a training function without models
-{hyperparameter} | each hyperparameter, by its name in a study file; `NAME (hyperparameter)` where another column is
-    called so | | those of the study file; a range as text | where the cell has no such hyperparameter, or it is off
+task | name or import string of the task | | | no task
+model | name or import string of the model | | | no model
+{hyperparameter} | hyperparameter, by its name in study files; `NAME (hyperparameter)` if another column has that name
+    | | as in study files; ranges as text | not applicable or off
 """)
 KEYS = notes("""
-{key} | each key of the table's rows: a hyperparameter, an axis with labels, or a column of a file
-    | | those of the study file, or of the file | where the row has none
+{key} | hyperparameter, axis or file column that distinguishes rows | | as in the study or file | missing
 """)
 COUNTS = notes("""
-seeds | trials planned | | count
-solved | trials that solved the task | | count
-unsolved | trials that ran to the end without solving it | | count
-finished | trials that ran to the end and weren't judged | | count
-stopped | trials that prune stopped early; a row with such trials has no rate, times and metrics | | count
-diverged | trials whose weights became NaN or infinite | | count
-failed | trials that crashed and have no result | | count
-pending | trials that are planned and not done | | count
-complete | true if no trial is failed, stopped or pending | | flag
+seeds | planned trials | | count
+solved | solved trials | | count
+unsolved | trials that ended unsolved | | count
+finished | trials that ended without a success criterion | | count
+stopped | trials stopped by prune; such rows have no rate, times or metrics | | count
+diverged | trials with NaN or infinite weights | | count
+failed | trials that crashed, without a result | | count
+pending | planned trials without an outcome | | count
+complete | no trial is failed, stopped or pending | | flag
 """)
 RATES = notes("""
-success_rate | solved / (solved + unsolved + diverged) | | rate | where no trial is judged
-success_rate_lower/upper | of the success rate, 95%; Wilson's, or one that allows for sequential sampling where seeds
-    were added until there were enough | | rate | where no trial is judged
+success_rate | solved / (solved + unsolved + diverged) | | rate | no trial judged
+success_rate_lower/upper | 95%: Wilson, or calibrated for adaptive numbers of seeds | | rate | no trial judged
 """)
 SOLVED_AT = notes("""
-solved_at_median | median over the solved trials | iterations | >= 0 | where no trial is solved
-solved_at_median_lower/upper | of the distribution's median, by order statistics, at least 95% | iterations | >= 0
-    | where too few trials are solved
-solved_at_mean | mean over the solved trials | iterations | >= 0 | where no trial is solved
-solved_at_lower/upper | of a gamma distribution's mean, by profile likelihood, 95% | iterations | >= 0
-    | where too few trials are solved
+solved_at_median | median of solved trials | iterations | >= 0 | none solved
+solved_at_median_lower/upper | at least 95%, order statistics | iterations | >= 0 | too few solved
+solved_at_mean | mean of solved trials | iterations | >= 0 | none solved
+solved_at_lower/upper | 95%, gamma mean by profile likelihood | iterations | >= 0 | too few solved
 """)
 TIMES = notes("""
-time_to_success_mean | mean of min(time to success, time_to_success_until) of all trials that ended | iterations | >= 0
-    | where no trial is judged
-time_to_success_lower/upper | of this mean, at least 95%, for any distribution | iterations | >= 0
-    | where no trial is judged
-time_to_success_until | the restriction time: the iterations planned for the rows of the question | iterations
-    | >= 0 | where no trial is judged
+time_to_success_mean | restricted mean: mean of min(time to success, time_to_success_until) of ended trials
+    | iterations | >= 0 | no trial judged
+time_to_success_lower/upper | at least 95%, distribution-free | iterations | >= 0 | no trial judged
+time_to_success_until | restriction time: planned iterations of the question's rows | iterations | >= 0
+    | no trial judged
 """)
 SECONDS = notes("""
-training_s_mean | mean of the training of trials that ended | seconds | >= 0 | if unmeasured
+training_s_mean | mean training time of ended trials | seconds | >= 0 | unmeasured
 """)
 SECONDS_TO_SUCCESS = notes("""
-solved_at_s_median | median over the solved trials | seconds of training | >= 0 | where no trial is solved
-solved_at_s_mean | mean over the solved trials | seconds of training | >= 0 | where no trial is solved
-solved_at_s_lower/upper | of a gamma distribution's mean, by profile likelihood, 95% | seconds of training | >= 0
-    | where too few trials are solved
+solved_at_s_median | median of solved trials | seconds of training | >= 0 | none solved
+solved_at_s_mean | mean of solved trials | seconds of training | >= 0 | none solved
+solved_at_s_lower/upper | 95%, gamma mean by profile likelihood | seconds of training | >= 0 | too few solved
 """)
 STOPPED = notes("""
 stopped_early | trials ended by stop: when_decided | | count
-ended_early | trials that ended unsolved before time_to_success_until, and are censored at their end | | count
+ended_early | unsolved trials that ended before time_to_success_until, censored at their end | | count
 """)
 _MEAN = """
-<name>_mean | mean over <trials> | metric's | <values> | where there are none
+<name>_mean | mean of <trials> | metric's | <values> | no such trial
 """
 _BETA = """
-<name>_lower/upper | of the mean of a beta distribution on [<low>, <high>], by profile likelihood, 95%
-    | metric's | <values> | where there are too few
+<name>_lower/upper | 95%, mean of a beta distribution on [<low>, <high>] by profile likelihood | metric's | <values>
+    | too few trials
 """
 _BOOTSTRAP = """
-<name>_lower/upper | of the mean, by the studentised bootstrap, 95% | metric's | <values> | where there are too few
-<name>_median | median over <trials> | metric's | <values> | where there are none
-<name>_median_lower/upper | of the distribution's median, by order statistics, at least 95% | metric's | <values>
-    | where there are too few
-<name>_interquartile_mean | mean of the middle half of <trials> | metric's | <values> | where there are none
-<name>_interquartile_mean_lower/upper | of this mean, by the expanded percentile bootstrap, 95% | metric's | <values>
-    | where there are too few
-<name>_trials | the number of <trials> | | count
+<name>_lower/upper | 95%, studentised bootstrap | metric's | <values> | too few trials
+<name>_median | median of <trials> | metric's | <values> | no such trial
+<name>_median_lower/upper | at least 95%, order statistics | metric's | <values> | too few trials
+<name>_interquartile_mean | interquartile mean of <trials> | metric's | <values> | no such trial
+<name>_interquartile_mean_lower/upper | 95%, expanded percentile bootstrap | metric's | <values> | too few trials
+<name>_trials | number of <trials> | | count
 """
 
 
@@ -150,7 +141,7 @@ def of_metric(name: str, metric: Metric) -> dict[str, ColumnNote]:
     """
     low, high = ("" if end is None else "1/2" if end == 0.5 else f"{end:g}" for end in (metric.low, metric.high))
     values = f"{low} to {high}" if low and high else f">= {low}" if low else f"<= {high}" if high else "number"
-    trials = "the solved trials" if metric.of == "solved" else "the trials that ended with a number"
+    trials = "solved trials" if metric.of == "solved" else "trials with a number"
     table = _MEAN + (_BETA if metric.interval == "beta" else _BOOTSTRAP)
     return notes(table.replace("\n\n", "\n"), name=name, trials=trials, values=values, low=low, high=high)
 
@@ -165,18 +156,16 @@ def as_published(error: str) -> dict[str, ColumnNote]:
 
 
 _AS_PUBLISHED = """
-as_published_solved_at_mean | the published estimate of the mean of solved-at | iterations | >= 0
-    | where no trial is solved
-as_published_solved_at_lower/upper | of that estimate | iterations | >= 0 | where no trial is solved
-as_published_<error>_mean | the published estimate of the mean of the <quantity> | metric's | >= 0
-    | where no trial is solved
-as_published_<error>_lower/upper | of that estimate | metric's | >= 0 | where no trial is solved
+as_published_solved_at_mean | published estimator of the mean | iterations | >= 0 | none solved
+as_published_solved_at_lower/upper | of that estimator | iterations | >= 0 | none solved
+as_published_<error>_mean | published estimator of the mean <what> | metric's | >= 0 | none solved
+as_published_<error>_lower/upper | of that estimator | metric's | >= 0 | none solved
 """
 
 STATISTICS = {**COUNTS, **RATES, **SOLVED_AT, **TIMES, **SECONDS, **SECONDS_TO_SUCCESS, **STOPPED}
 """The columns of counts, rates and times, without those of metrics."""
 
-_LABEL = notes("label_{axis} | the label of the cell's point on an axis of the grid | | | if the point has none")
+_LABEL = notes("label_{axis} | label of the cell's point on an axis | | | no point")
 _BEFORE, _AFTER = {**CELL_ID, **_LABEL, **OF_CELL, **COUNTS, **RATES, **SOLVED_AT}, {**TIMES, **SECONDS}
 CELLS = {**_BEFORE, **of_metric("{metric}", Metric()), **_AFTER, **SECONDS_TO_SUCCESS, **STOPPED}
 GROUPS = {**KEYS, **as_published("{metric}")}
@@ -187,267 +176,239 @@ TEST_NAMES = (
     "t over crossed seeds, tuned sign-flip, tuned sign-flip of ranks, sign test at any time"
 )
 _COMPARED = """
-<prefix>solved | trials of <row> that solved the task | | count
-<prefix>trials | trials of <row> that are judged, or have a number of the metric | | count
-<prefix>success_rate | success rate of <row> | | rate | where no trial is judged
-<prefix>success_rate_lower/upper | of the success rate of <row>, 95% | | rate | where no trial is judged
-<prefix>{metric}_mean | mean of <row> | metric's | number | where there are no such trials
-<prefix>{metric}_lower/upper | of the mean of <row>, 95% | metric's | number | where there are too few trials
-<prefix>solved_at_median | median over solved trials of <row> | iterations | >= 0
-    | where that row's trials aren't known, or none is solved
-<prefix>solved_at_mean | mean over solved trials of <row> | iterations | >= 0
-    | where that row's trials aren't known, or none is solved
-<prefix>complete | true if no trial of <row> is failed or pending | | flag
+<prefix>solved | solved trials of <row> | | count
+<prefix>trials | trials of <row> that are judged, or have a number | | count
+<prefix>success_rate | success rate of <row> | | rate | no trial judged
+<prefix>success_rate_lower/upper | 95% | | rate | no trial judged
+<prefix>{metric}_mean | mean of <row> | metric's | number | no such trial
+<prefix>{metric}_lower/upper | 95% | metric's | number | too few trials
+<prefix>solved_at_median | median of solved trials of <row> | iterations | >= 0 | trials unknown, or none solved
+<prefix>solved_at_mean | mean of solved trials of <row> | iterations | >= 0 | trials unknown, or none solved
+<prefix>complete | no trial of <row> is failed or pending | | flag
 """
 COMPARISON = {
     **CELL_ID,
     **KEYS,
     **notes(_COMPARED, prefix="", row="this row"),
-    **notes(_COMPARED, prefix="other_", row="the row that it is compared with"),
+    **notes(_COMPARED, prefix="other_", row="the other row"),
     **notes(
         """
-difference | this row's success rate or mean minus the other's | that of the metric, if there is one | number
-difference_lower/upper | of the difference, 95%, consistent with the test | that of the metric, if there is one
-    | number | where there is none
-probability | probability that a trial of this row is better than one of the other; given if ranks are compared, since
-    a trial diverged or failed | | rate | where rates or means are compared
-test | the test that compares the rows | | <tests> | where nothing can be tested
-seeds | seeds that were compared | | count | where trials aren't compared seed by seed
-p_value | of the test | | rate | where nothing can be tested
-p_adjusted | after Holm's correction over the rows | | rate | where nothing can be tested
-verdict | the result of the corrected test at a level of 5% | | agrees, differs or not tested
-log_rank_p | of the log-rank test of times to success, after Holm's correction | | rate
-    | where the other row's trials aren't known
-source | the source of the other row
-compared_{name} | one of these columns, renamed because a key of the rows has the same name
+difference | success rate or mean, this row minus the other | metric's | number
+difference_lower/upper | 95%, by the test's method | metric's | number | no interval
+probability | probability that a trial of this row is better, if ranks are compared because a trial diverged or failed
+    | | rate | rates or means compared
+test | test of the difference | | <tests> | nothing to test
+seeds | compared seeds | | count | not compared by seed
+p_value | p-value | | rate | nothing to test
+p_adjusted | p-value after Holm's correction over rows | | rate | nothing to test
+verdict | verdict of the corrected test at 5% | | agrees, differs or not tested
+log_rank_p | p-value of the log-rank test of times to success, after Holm's correction | | rate
+    | other trials unknown
+source | source of the other row
+compared_{name} | one of these columns, if a key has its name
 """,
         tests=TEST_NAMES,
     ),
 }
 TESTS = notes(
     """
-test | the test | | paired trend, Cochran-Armitage, logistic regression, <tests>, paired log-rank,
-    log-rank | where nothing can be tested
-metric | the compared metric | | | where success is compared
-rows | the tested rows | | | of pairs, and if all rows are tested
-at | the question: the values that all tested rows share | | | if there is one question
-key | the hyperparameter, prefixed by log10 if its logarithm is used | | | in other tests
-first | the first method of a pair | | | in other tests
-second | the second method of a pair | | | in other tests
-statistic | z of trends, χ² of times to success | | number | in other tests
-degrees_of_freedom | of χ² | | count | in other tests
-first_value | success rate or mean of the first method's trials that the test used | that of the metric, if there is one
-    | number | in other tests
-second_value | the same for the second method | that of the metric, if there is one | number | in other tests
-estimate_of | the quantity that a pair's estimate is of: a difference, or if ranks are compared the probability that a
-    trial of the first method is better than one of the second, ties half | | difference or probability | in other tests
-estimate | difference of rates or means, first minus second; a probability; or the odds ratio for one unit of the key
-    | that of the metric, if there is one | number | of trends and of log-rank tests, and where a regression separates
-lower | lower end of the estimate's interval, 95% | that of the estimate | number | without an estimate
-upper | upper end of the estimate's interval, 95% | that of the estimate | number | without an estimate
-p_value | two-sided | | rate | where nothing can be tested
-p_adjusted | after Holm's correction over the tests of its kind | | rate | of regressions
-seeds | seeds that were compared | | count | where trials aren't compared seed by seed
-first_better | of these seeds, those at which the first method is better | | count
-    | where pairs aren't compared seed by seed
-second_better | of these seeds, those at which the second method is better | | count
-    | where pairs aren't compared seed by seed
-first_alone | trials of the first method with seeds that the second lacks | | count | in other tests
-second_alone | trials of the second method with seeds that the first lacks | | count | in other tests
-family | tests over which the p-value is adjusted | | count | in other tests
-verdict | the verdict on a pair at a level of 5% | | first better, second better, not distinguished, not tested
-    | in other tests
-reason | why a pair couldn't be tested | | | where it could
-note | the values of tuned hyperparameters that other seeds chose, and how often | | | where nothing is tuned
+test | name of the test | | paired trend, Cochran-Armitage, logistic regression, <tests>, paired log-rank,
+    log-rank | nothing to test
+metric | compared metric | | | success compared
+rows | tested rows | | | a pair, or all rows
+at | question: what the tested rows have in common | | | one question
+key | hyperparameter of a trend, possibly as log10 | | | other tests
+first | first method of a pair | | | other tests
+second | second method of a pair | | | other tests
+statistic | z of trends, χ² of times to success | | number | other tests
+degrees_of_freedom | degrees of freedom of χ² | | count | other tests
+first_value | success rate or mean of the first method's tested trials | metric's | number | other tests
+second_value | success rate or mean of the second method's tested trials | metric's | number | other tests
+estimate_of | a difference, or if ranks are compared the probability that a trial of the first method is better, ties half
+    | | difference or probability | other tests
+estimate | difference (first minus second), probability, or odds ratio per unit of the key | metric's | number
+    | trends, log-rank tests, separated regressions
+lower | lower limit of the estimate, 95% | the estimate's | number | no estimate
+upper | upper limit of the estimate, 95% | the estimate's | number | no estimate
+p_value | two-sided p-value | | rate | nothing to test
+p_adjusted | p-value after Holm's correction over tests of its kind | | rate | regressions
+seeds | compared seeds | | count | not compared by seed
+first_better | seeds at which the first method is better | | count | not compared by seed
+second_better | seeds at which the second method is better | | count | not compared by seed
+first_alone | trials of the first method at seeds that the second lacks | | count | other tests
+second_alone | trials of the second method at seeds that the first lacks | | count | other tests
+family | tests in the correction | | count | other tests
+verdict | verdict on a pair at 5% | | first better, second better, not distinguished, not tested | other tests
+reason | reason for not testing a pair | | | tested
+note | tuned values chosen on other seeds, with counts | | | nothing tuned
 """,
     tests=TEST_NAMES,
 )
 CANDIDATES = notes("""
-candidate | the number of the candidate, in the order of suggestion | | count
-round | the round that suggested it | | a whole number >= 1
-{parameter} | each parameter that the search chooses, prefixed by its model and a point if only that model has it
-    | | those of its range | where the candidate's model has no such parameter
-seeds | seeds that the search gave it | | count
-value_{objective} | its value in the search, by which candidates are ranked | that of the objective
-    | any number, or 1e30 and more where it is unknown
-front | true if no other candidate beats it in all objectives | | flag
-confirmed | true if it was run again with fresh seeds | | flag
+candidate | number, in order of suggestion | | count
+round | round of the suggestion | | integer >= 1
+{parameter} | parameter, preceded by model and point if it belongs to one model | | those of its range
+    | not of this model
+seeds | seeds given by the search | | count
+value_{objective} | value by which candidates are ranked | the objective's | number; 1e30 and more if unknown
+front | in the Pareto front | | flag
+confirmed | run with fresh seeds | | flag
 """)
 OWN_OF_BOUNDS = notes("""
-metric | the bounded metric
-kind | the kind of bound | | mean or prediction
-level | the level of the bound | | rate
+metric | bounded metric
+kind | kind of bound | | mean or prediction
+level | level of the bound | | rate
 references | references that set the bound | | count
-dropped | references that were dropped as outliers | | count
-bound | the bound | metric's | number | where references are too few
-passed | trials within the bound | | count | where references are too few
-trials | trials that ended | | count
-rate | passed / trials | | rate | where references are too few
-lower | lower end of the rate's interval, Wilson's, 95% | | rate | where references are too few
-upper | upper end of the rate's interval, Wilson's, 95% | | rate | where references are too few
+dropped | dropped references | | count
+bound | bound | metric's | number | too few references
+passed | trials within the bound | | count | too few references
+trials | ended trials | | count
+rate | passed / trials | | rate | too few references
+lower | lower limit of the rate, 95%, Wilson | | rate | too few references
+upper | upper limit of the rate, 95%, Wilson | | rate | too few references
 """)
 BOUNDS = {**CELL_ID, **KEYS, **OWN_OF_BOUNDS}
 METHODS = notes("""
-metric | the metric's name
-method | the method
-questions | questions that all methods answer, each of which counts alike | | count
-trials | trials of the method at these questions that ended | | count
-without_number | those of these trials without a finite number of the metric | | count
-interquartile_mean | mean over questions of the interquartile mean of trials with a number | metric's | number
-    | where a question has no trial with a number
-interquartile_mean_lower/upper | of this mean, by resampling seeds, 95% | metric's | number
-    | where a question has too few trials with a number
-other | the method that it is compared with
-probability | probability that a trial of the method is better than one of the other with another seed, ties counted
-    half; the mean over questions | | rate | where a question has one seed only
-probability_lower/upper | of this probability, 95% | | rate | where a question has one seed only
+metric | name of the metric
+method | method
+questions | questions that all methods answer, weighted equally | | count
+trials | ended trials of the method at these questions | | count
+without_number | ended trials without a finite number | | count
+interquartile_mean | interquartile mean, averaged over questions | metric's | number | a question without numbers
+interquartile_mean_lower/upper | 95%, resampled seeds | metric's | number | a question with too few numbers
+other | method compared with
+probability | probability that a trial of the method is better than one of the other at another seed, ties half,
+    averaged over questions | | rate | a question with one seed
+probability_lower/upper | 95% | | rate | a question with one seed
 """)
 PROFILES = notes("""
-metric | the metric's name
-method | the method
-from | where the share's interval of thresholds begins; it ends where the method's next one begins
-    | metric's | number | of the first interval, which has no beginning
-share | mean over questions of the share of trials that are better than the threshold | | rate
-share_lower/upper | of this share, at all thresholds at once, 95% | | rate
+metric | name of the metric
+method | method
+from | threshold from which the share holds, up to the method's next one | metric's | number | first threshold
+share | share of trials better than the threshold, averaged over questions | | rate
+share_lower/upper | 95% at all thresholds at once | | rate
 """)
 SOURCES = notes("""
-cell_id | the cell's id | | id
+cell_id | id of the cell | | id
 quantity | success, or the metric's title
-source | the source: init (initial weights), data (training rows), seed (both), evaluation (test rows), or their
-    combination
-share | its share of the variance of trials; for success, of a latent normal number | | rate
-share_lower/upper | of this share, 95% | | rate
+source | init (initial weights), data (training rows), seed (both), evaluation (test rows), or an interaction
+share | share of the variance over trials; for success, of a latent normal variable | | rate
+share_lower/upper | 95% | | rate
 trials | trials with a number | | count
-standard_error | of the mean of the trials, allowing for shared sources | that of the quantity | >= 0
+standard_error | standard error of the mean, allowing for shared sources | the quantity's | >= 0
 """)
 OWN_OF_STANDARDISED = notes("""
-covariate | the number of each trial's start for which rates are standardised
+covariate | number of each trial's start for standardisation
 trials | judged trials with this number | | count
-without_number | judged trials without it, which both rates leave out | | count
-success_rate | solved / trials | | rate | without a trial, or where trials share seeds
-success_rate_lower/upper | of this rate, Wilson's, 95% | | rate | without a rate
-standardised | the rate at each level of the number, weighted by how often the starts have each level | | rate
-    | without a trial, or where trials share seeds
-standardised_lower/upper | of this rate, Wilson's of an effective number of trials, 95% | | rate | without such a rate
-unseen | the share of the starts at levels at which the row has no trial | | rate
+without_number | judged trials without this number, excluded from both rates | | count
+success_rate | solved / trials | | rate | no trials, or shared seeds
+success_rate_lower/upper | 95%, Wilson | | rate | no rate
+standardised | standardised rate: mean of the rates at each level, weighted by the starts' frequencies | | rate
+    | no trials, or shared seeds
+standardised_lower/upper | 95%, Wilson with an effective sample size | | rate | no rate
+unseen | share of the starts at levels without a trial of the row | | rate
 """)
 STANDARDISED = {**CELL_ID, **KEYS, **OWN_OF_STANDARDISED}
 STANDARDISED_DIFFERENCES = notes("""
-at | the question that both rows answer
-first | the first row
-second | the second row
-covariate | the number of each trial's start for which rates are standardised
-difference | of success rates, first minus second, of the trials that the pair's test used | | -1 to 1
-    | where nothing could be tested
-difference_lower/upper | of this difference, consistent with the test, 95% | | -1 to 1 | where the interval is missing
-standardised | of the standardised rates, first minus second | | -1 to 1
-standardised_lower/upper | of this difference, as if the rows had no seeds in common, 95% | | -1 to 1
+at | question of both rows
+first | first row
+second | second row
+covariate | number of each trial's start for standardisation
+difference | success rates of the tested trials, first minus second | | -1 to 1 | nothing to test
+difference_lower/upper | 95%, by the test's method | | -1 to 1 | no interval
+standardised | standardised rates, first minus second | | -1 to 1
+standardised_lower/upper | 95%, as if rows shared no seeds | | -1 to 1
 """)
 CLAIMS = notes("""
-claim | the claim's number in the study's file | | a whole number >= 1
-text | the claim in words
-verdict | the verdict on the claim: open while trials are missing, undecided when seeds have run out
-    | | shown, refuted, undecided or open
-trials | trials that the claim was judged by | | count
-training_s | seconds of their training | seconds | >= 0
-error | the largest probability of a wrong verdict | | rate
-cell_id | the id of a cell that the claim is about | | id
-other_cell_id | the id of the cell that it is compared with | | id | with a number
-seeds | seeds that count | | count
-failed | seeds with a failed trial, so that their number is unknown | | count
-estimate | the mean, or the mean of differences; for some metrics the share of seeds beyond the bound
-    | that of the quantity | number | without seeds
-estimate_lower/upper | of the estimate, 95% at any time | that of the quantity | number | without seeds
-bound | the number that the estimate is compared with | that of the quantity | number
-evidence_for | the payoff of bets on the claim, as a multiple of their stake | | >= 0
-evidence_against | the payoff of bets against the claim, as a multiple of their stake | | >= 0
-p_value_for | of the exact test at the last look, for the claim | | rate
-    | before the last look, and without an exact test
-p_value_against | of the exact test at the last look, against the claim | | rate
-        | before the last look, and without an exact test
-    holds | true if the claim is shown for this cell | | flag
+claim | number of the claim in the study file | | integer >= 1
+text | claim in words
+verdict | verdict; open: trials missing, undecided: out of seeds | | shown, refuted, undecided or open
+trials | trials used for the verdict | | count
+training_s | their training time | seconds | >= 0
+error | upper bound of the probability of a wrong verdict | | rate
+cell_id | id of the cell | | id
+other_cell_id | id of the cell compared with | | id | compared with a number
+seeds | seeds with a number | | count
+failed | seeds with a failed trial, without a number | | count
+estimate | mean, or mean difference; for some metrics the share of seeds beyond the bound | the quantity's | number
+    | no seeds
+estimate_lower/upper | 95% at any time | the quantity's | number | no seeds
+bound | bound of the claim | the quantity's | number
+evidence_for | capital / stake of bets on the claim | | >= 0
+evidence_against | capital / stake of bets against the claim | | >= 0
+p_value_for | exact test at the last look, for the claim | | rate | before the last look, or no exact test
+p_value_against | exact test at the last look, against the claim | | rate | before the last look, or no exact test
+holds | shown for this cell | | flag
 """)
 OWN_OF_SERIES = notes("""
-series | the title of the series
-along | the title of its axis
-at | the place of the metric | that of the axis | number
-metric | the metric's name
-trials | trials that ended with a number of the metric | | count
-mean | mean over these trials | metric's | number | where no trial has a number
-mean_lower/upper | of the mean, by the studentised bootstrap, 95% | metric's | number | where there are too few trials
-median | median over these trials | metric's | number | where no trial has a number
-median_lower/upper | of the median, by order statistics, at least 95% | metric's | number
-    | where there are too few trials
-interquartile_mean | mean of their middle half | metric's | number | where no trial has a number
-interquartile_mean_lower/upper | of this mean, by the expanded percentile bootstrap, 95% | metric's | number
-    | where there are too few trials
+series | title of the series
+along | quantity along which the metrics lie
+at | place of the metric | the axis's | number
+metric | name of the metric
+trials | trials with a number | | count
+mean | mean | metric's | number | no number
+mean_lower/upper | 95%, studentised bootstrap | metric's | number | too few trials
+median | median | metric's | number | no number
+median_lower/upper | at least 95%, order statistics | metric's | number | too few trials
+interquartile_mean | interquartile mean | metric's | number | no number
+interquartile_mean_lower/upper | 95%, expanded percentile bootstrap | metric's | number | too few trials
 """)
 SERIES = {**CELL_ID, **KEYS, **OWN_OF_SERIES}
 TRIALS = notes("""
-trial_id | the trial's id: of what is trained, and of the seed | | id
-cell_id | the id of its cell | | id
-seed | its seed; below 0 if seeds of sources are combined, with a distinct number for each combination
-    | | a whole number
-task | the name of its task, or the import string | | | of a training function
-model | the name of its model, or the import string | | | of a training function without models
+trial_id | id: a hash of cell and seed | | id
+cell_id | id of the cell | | id
+seed | seed; below 0 for a combination of sources' seeds | | integer
+task | name or import string of the task | | | no task
+model | name or import string of the model | | | no model
 outcome | solved, unsolved, finished (without a success criterion), stopped (by prune), diverged or failed
-    | | one of these
-threshold | the test error below which the trial counts as solved, where the task computes one | | >= 0 | elsewhere
-criterion | the criterion that judged it, if references or metrics define success | | | where neither does
-best_iteration | the iteration of its best step, at which the metrics are taken | | count | if it has none
-solved_at_iteration | the first iteration at which it met the criterion; missing if it wasn't solved | | count
-    | if it never met it
-trained_iterations | the iterations that it was trained for | | count | if it failed, or if that isn't known
-stopped_early | true if it ended once its outcome could no longer change | | flag
-training_s | seconds of training | seconds | >= 0 | if it failed
-engine | the engine that trained it | | | if it failed
-device | the kind of device: cpu or cuda | | cpu or cuda | if it failed
-error | why it failed; missing if it didn't | | | if it didn't fail
+threshold | test error to undercut, if the task computes it | | >= 0 | not computed
+criterion | criterion by references or metrics | | | neither
+best_iteration | iteration of the best step, at which metrics are taken | | count | no best step
+solved_at_iteration | first iteration that met the criterion | | count | never met
+trained_iterations | iterations trained | | count | failed or unknown
+stopped_early | ended once its outcome was decided | | flag
+training_s | seconds of training: those of the pack / its trials | seconds | >= 0 | failed
+engine | engine | | | failed
+device | kind of device | | cpu or cuda | failed
+error | reason of the failure | | | not failed
 """)
 RESULTS = {
     **TRIALS,
     "{hyperparameter}": OF_CELL["{hyperparameter}"],
     **notes("""
-{metric} | each metric, by its name | metric's | number | if the trial has no number of it
-whole_numbers | the hyperparameters that are whole numbers in this row, though others' aren't | | names
-    | where no column mixes the two
+{metric} | metric at the best step | metric's | number | no number
+whole_numbers | hyperparameters that are integers in this row but not in others | | names | none
 """),
 }
 CURVES = {
     "trial_id": TRIALS["trial_id"],
     **notes("""
-iteration | a list: the iteration of each evaluation, counted from 0 | iterations | whole numbers >= 0
-{metric} | a list: each metric at these evaluations | metric's | number | if it has no curve
+iteration | list: iteration of each evaluation, from 0 | iterations | integers >= 0
+{metric} | list: metric at these evaluations | metric's | number | no curve
 """),
 }
 
 FILES: Mapping[str, tuple[str, Mapping[str, ColumnNote]]] = {
-    "cells.csv and cells.parquet of a study": ("one row a cell", CELLS),
+    "cells.csv and cells.parquet of a study": ("one row per cell", CELLS),
     "cells.csv and cells.parquet of files, of several studies, or with --by": (
-        "one row a group: its keys, then counts, rates, times and metrics as of cells, then, with --as-published",
+        "one row per group: keys, the statistics of cells, and with --as-published",
         GROUPS,
     ),
-    "comparison.csv": ("one row for each row of the table that has a counterpart", COMPARISON),
-    "tests.csv": ("one row a test", TESTS),
-    "claims.csv": ("where the study's file has claims: one row for each cell, or pair of cells, of each claim", CLAIMS),
-    "sources.csv": ("where seeds of sources are combined: one row for each cell, quantity and source", SOURCES),
-    "standardised.csv": (
-        "with --standardise, or where the study's file has standardise: one row for each row with judged trials",
-        STANDARDISED,
-    ),
+    "comparison.csv": ("one row per row of the table with a counterpart", COMPARISON),
+    "tests.csv": ("one row per test", TESTS),
+    "claims.csv": ("for a study with claims: one row per claim and cell or pair of cells", CLAIMS),
+    "sources.csv": ("for combined seeds: one row per cell, quantity and source", SOURCES),
+    "standardised.csv": ("with --standardise or standardise: one row per row with judged trials", STANDARDISED),
     "standardised-differences.csv": (
-        "where there is standardised.csv: one row for each pair of rows that is compared",
+        "beside standardised.csv: one row per compared pair of rows",
         STANDARDISED_DIFFERENCES,
     ),
-    "methods.csv": (
-        "where two or more methods have a metric of all trials that ended: one row for each method and each other",
-        METHODS,
-    ),
-    "profiles.csv": ("where there is methods.csv: one row for each method and threshold", PROFILES),
-    "candidates.csv": ("of a search: one row a candidate", CANDIDATES),
-    "bounds.csv": ("where references say what success is: one row for each cell, metric and kind of bound", BOUNDS),
-    "series.csv": ("where metrics belong to series: one row for each row of the table and each such metric", SERIES),
-    "results/*.parquet": ("in the store, and as DataFrame `s.trials()`: one row a trial", RESULTS),
-    "curves/*.parquet": ("in the store: one row a trial", CURVES),
+    "methods.csv": ("for two or more methods with a metric of all ended trials: one row per pair of methods", METHODS),
+    "profiles.csv": ("beside methods.csv: one row per method and threshold", PROFILES),
+    "candidates.csv": ("for a search: one row per candidate", CANDIDATES),
+    "bounds.csv": ("for criteria set by references: one row per cell, metric and kind of bound", BOUNDS),
+    "series.csv": ("for metrics of series: one row per row of the table and metric", SERIES),
+    "results/*.parquet": ("in the store, and as DataFrame `s.trials()`: one row per trial", RESULTS),
+    "curves/*.parquet": ("in the store: one row per trial", CURVES),
 }
 """By file: the meaning of a row, and the columns."""

@@ -117,7 +117,7 @@ def holds(note: ColumnNote, value: Any) -> bool:
         return bool(note.empty)
     if note.values == "true or false":
         return isinstance(value, bool)
-    if note.values.startswith("a whole number"):
+    if note.values.startswith("integer"):
         return float(value) == int(value) and int(value) >= 0
     if note.values == "0 to 1":
         return 0 <= value <= 1

@@ -224,7 +224,7 @@ statistic | z of trends, χ² of times to success | | number | other tests
 degrees_of_freedom | degrees of freedom of χ² | | count | other tests
 first_value | success rate or mean of the first method's tested trials | metric's | number | other tests
 second_value | success rate or mean of the second method's tested trials | metric's | number | other tests
-estimate_of | a difference, or if ranks are compared the probability that a trial of the first method is better, ties half
+estimate_of | difference, or for ranks the probability that a trial of the first method is better, ties half
     | | difference or probability | other tests
 estimate | difference (first minus second), probability, or odds ratio per unit of the key | metric's | number
     | trends, log-rank tests, separated regressions

@@ -221,9 +221,7 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "best_step_window": _of_protocol(Count, "the best step is sought among that many last evaluations", "5000"),
     "evaluation_rows": _of_protocol(Count, "rows of the validation set, and of the test set", "10000"),
     "stop": _of_protocol(
-        choice(("never", "when_decided")),
-        "`never`, or [`when_decided`](#stop-when_decided)",
-        "`never`",
+        choice(("never", "when_decided")), "`never`, or [`when_decided`](#stop-when_decided)", "`never`"
     ),
     "relative_error": _of_protocol(bool, "also measure the mean of abs(y - t) / abs(t) on the test rows", "`false`"),
     "init": _of_protocol(

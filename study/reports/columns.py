@@ -158,7 +158,7 @@ def as_published(error: str) -> dict[str, ColumnNote]:
 _AS_PUBLISHED = """
 as_published_solved_at_mean | published estimator of the mean | iterations | >= 0 | none solved
 as_published_solved_at_lower/upper | of that estimator | iterations | >= 0 | none solved
-as_published_<error>_mean | published estimator of the mean <what> | metric's | >= 0 | none solved
+as_published_<error>_mean | published estimator of the mean <quantity> | metric's | >= 0 | none solved
 as_published_<error>_lower/upper | of that estimator | metric's | >= 0 | none solved
 """
 

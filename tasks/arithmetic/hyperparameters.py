@@ -136,8 +136,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "init_range": _declared(
         "",
         _UnitRange,
-        "interval of an NMU's uniform initial weights: `[low, high]` in [0, 1]; see [numbers below "
-        "0](../../tasks/docs/theory.md#why-an-nmu-cant-leave-out-numbers-below-0)",
+        "where the initial weights of an NMU lie, which are uniform: `[low, high]` in [0, 1]; see [numbers below "
+        "0](../../tasks/docs/theory.md#negative-inputs-of-an-nmu)",
         "`[0.25, 0.75]`, for models with an NMU",
         title="NMU starts in",
         none="default",

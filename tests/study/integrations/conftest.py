@@ -1,4 +1,4 @@
-"""Training functions as docs/guides/integrations.md shows them, each with the library that it is for."""
+"""Training functions of docs/guides/integrations.md, each with the library that it integrates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = {"lightning": "lightning", "huggingface": "transformers", "keras": "
 
 @pytest.fixture(params=[name.removeprefix("digits_").removesuffix(".py") for name in SHOWN])
 def integration(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of an integration whose library is installed."""
+    """Return the name of an installed integration library."""
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     name: str = request.param
     if name in LIBRARIES:

@@ -1,4 +1,4 @@
-"""Each training function of docs/guides/integrations.md on its real library: reports, ends, interruptions."""
+"""Training functions of docs/guides/integrations.md on real libraries: reports, ends and interruptions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def train(integration: str) -> Train:
 @cache
 def function_of(integration: str) -> Train:
     module = ModuleType(f"digits_{integration}")
-    sys.modules[module.__name__] = module  # torch looks for the classes of a checkpoint there
+    sys.modules[module.__name__] = module  # torch looks up the classes of a checkpoint there
     exec(compile(SHOWN[f"{module.__name__}.py"], str(PAGE), "exec"), vars(module))  # noqa: S102
     function: Train = module.train  # type: ignore[attr-defined]
     return function
@@ -57,7 +57,7 @@ def call(integration: str, train: Train, folder: Path, **more: Any) -> FunctionC
 
 
 def steps(of: FunctionCall, last: int | None = None) -> list[Step]:
-    """Run a call to its end, or interrupt it when it has saved the state of a step; return its steps without times."""
+    """Run a call to its end, or interrupt it after it saved the state of a step; return its steps without times."""
     found: list[Step] = []
     while (report := of.next_step()) is not None:
         if isinstance(report, Step):
@@ -70,13 +70,13 @@ def steps(of: FunctionCall, last: int | None = None) -> list[Step]:
 
 @cache
 def undisturbed(integration: str) -> list[Step]:
-    """Return the steps of a trial that isn't interrupted."""
+    """Return the steps of an uninterrupted trial."""
     with TemporaryDirectory() as folder:
         return steps(call(integration, function_of(integration), Path(folder)))
 
 
 def state_after(integration: str, train: Train, folder: Path, step: int) -> Any:
-    """Interrupt a trial when it has saved the state of a step; return that state."""
+    """Interrupt a trial after it saved the state of a step; return that state."""
     interrupted = call(integration, train, folder)
     while not isinstance(report := interrupted.next_step(), Step) or report.step < step:
         pass
@@ -102,7 +102,7 @@ def test_steps_are_counts_and_metrics_have_the_names_of_the_page(integration: st
 def test_training_stops_at_the_last_step_and_the_function_goes_on(
     integration: str, train: Train, tmp_path: Path
 ) -> None:
-    """`iterations` ends training by the library's own means, so code behind it runs."""
+    """`iterations` ends training by the library's own means, so the code after it still runs."""
     ended = []
 
     def trains(seed: int, trial: Trial) -> None:
@@ -119,7 +119,7 @@ def test_training_stops_at_the_last_step_and_the_function_goes_on(
 def test_an_interrupted_trial_has_the_bits_of_another_one(
     integration: str, train: Train, tmp_path: Path, share: float
 ) -> None:
-    """It was interrupted at the report of a step, before the library wrote the checkpoint of that step."""
+    """The trial is interrupted at a step's report, before the library wrote that step's checkpoint."""
     everything = undisturbed(integration)
     count = 1 + int(share * len(everything))
     step = everything[count - 1].step
@@ -131,21 +131,21 @@ def test_an_interrupted_trial_has_the_bits_of_another_one(
 def test_steps_that_the_study_has_not_stored_are_reported_from_the_file(
     integration: str, train: Train, tmp_path: Path, stored: int
 ) -> None:
-    """The library's checkpoint is newer than the study's, which a kill may leave behind by a minute of training."""
+    """The library's checkpoint is newer than the study's; a kill can leave it up to a minute ahead."""
     if integration == "sklearn":
         pytest.skip("the model is in the study's own checkpoint")
     everything = undisturbed(integration)
     step = everything[stored - 1].step
     state_after(integration, train, tmp_path / "trial", everything[-1].step)
     with (tmp_path / "trial" / FILE).open("a") as file:
-        file.write("\n[99, {")  # a line that a kill cut off
+        file.write("\n[99, {")  # a line cut off by a kill
     assert steps(call(integration, train, tmp_path / "trial", resume=(step, step))) == everything[stored:]
     lines = (tmp_path / "trial" / FILE).read_text().split("\n")
     assert sum(line.startswith(f"[{everything[-1].step},") for line in lines) == 1
 
 
 def test_an_unfinished_checkpoint_is_passed_over(integration: str, train: Train, tmp_path: Path) -> None:
-    """A trial that was killed while its library wrote a checkpoint goes on from the one before."""
+    """A trial killed while its library wrote a checkpoint resumes from the previous checkpoint."""
     if integration == "sklearn":
         pytest.skip("it writes no file")
     module = importlib.import_module(f"study.integrations.{integration}")
@@ -168,7 +168,7 @@ def test_an_unfinished_checkpoint_is_passed_over(integration: str, train: Train,
 @pytest.mark.slow
 @pytest.mark.timeout(3 * DEADLINE_S)
 def test_a_study_that_is_struck_ends_with_the_undisturbed_bits(integration: str, tmp_path: Path) -> None:
-    """`study run` gets kill -9, or Ctrl-C, when it has stored a checkpoint in mid-trial, and is run again."""
+    """`study run` is killed by kill -9 or Ctrl-C after it stored a checkpoint in mid-trial, and is run again."""
     code = SHOWN[f"digits_{integration}.py"]
     for few, many in (("epochs=6", "epochs=60"), ("epochs=4", "epochs=30"), (", 25)", ", 400)"), ("1, 9)", "1, 200)")):
         code = code.replace(few, many)

@@ -1,4 +1,4 @@
-"""Success follows from metrics alone."""
+"""Success depends on metrics alone."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 def test_bounds_hold_as_they_say(bound, expected):
-    """`at_least` and `at_most` take the bound itself, `below` doesn't, and NaN is within no bounds."""
+    """`at_least` and `at_most` include the bound, `below` excludes it, and NaN satisfies no bound."""
     values = np.array([0.5, 1.0, 2.0, NAN, INF])
     assert bound.holds(values).tolist() == expected
     assert [is_success({"m": value}, {"m": bound}) for value in values] == expected
 
 
 def test_the_first_success_meets_all_bounds_at_once():
-    """A step counts only if every bound holds there, and it may be lost again later."""
+    """A step counts only if every bound holds there; success may be lost later."""
     steps = np.array([0, 5, 9, 12])
     curves = {"loss": np.array([0.1, 0.5, 0.1, 0.9]), "accuracy": np.array([0.2, 0.9, 0.9, NAN])}
     criterion = {"loss": Bound(below=0.2), "accuracy": Bound(at_least=0.9)}
@@ -38,13 +38,13 @@ def test_the_first_success_meets_all_bounds_at_once():
 
 
 def test_a_metric_that_is_not_there_is_an_error():
-    """A criterion on something that isn't reported isn't a failure to meet it."""
+    """A criterion on an unreported metric raises an error; the trial isn't counted as unsolved."""
     with pytest.raises(KeyError):
         is_success({"loss": 0.1}, {"accuracy": Bound(below=1)})
 
 
 @pytest.mark.parametrize("bounds", [{}, {"at_least": 2.0, "below": 2.0}])
 def test_impossible_bounds_are_refused(bounds):
-    """A bound says something, and can be met."""
+    """A criterion needs at least one bound, and its bounds must be satisfiable."""
     with pytest.raises(ValueError, match=r"at_least"):
         Bound(**bounds)

@@ -1,4 +1,4 @@
-"""What a metric of a series must say, and what stored declarations of before say of none."""
+"""Declarations of series metrics, and stored declarations from versions without series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ERROR: dict[str, Any] = {"series": "error", "along": "length"}
     [ERROR, {"at": 1.0}, {"at": 0.0, "series": "error"}, {"along": "length", "at": 1.0}, ERROR | {"at": math.nan}],
 )
 def test_a_place_in_a_series_is_said_whole_or_not_at_all(fields: dict[str, Any]) -> None:
-    """Its name, its axis and a finite place."""
+    """A series place needs a name, an axis and a finite place."""
     with pytest.raises(ValueError, match="needs all of series, along and at"):
         Metric(**fields)
     assert Metric(**ERROR, at=0.0).at == 0.0
@@ -41,7 +41,7 @@ def test_a_place_in_a_series_is_said_whole_or_not_at_all(fields: dict[str, Any])
     ],
 )
 def test_metrics_of_a_series_go_together(changes: dict[str, Any], message: str) -> None:
-    """They have one axis of values, and each a place of its own; another series may have others."""
+    """Metrics of a series share one axis, and each has its own place; another series may have other places."""
     metrics = {"test_1": Metric(**ERROR, at=1.0), "test_2": Metric(**ERROR | changes)}
     with pytest.raises(ValueError, match=message):
         check_series(metrics)
@@ -63,7 +63,7 @@ def test_metrics_of_a_series_go_together(changes: dict[str, Any], message: str) 
     ],
 )
 def test_tasks_declare_their_series(task: Any, series: dict[Any, Any], trained: Any) -> None:
-    """Each metric whose name ends with its place is in a series there; the places that training covers are marked."""
+    """Each metric whose name ends with its place belongs to a series; places covered by training are marked."""
     metrics = task.measured()
     check_metrics(type(task).__name__, metrics)
     declared: dict[Any, list[Any]] = {}
@@ -84,7 +84,7 @@ def test_tasks_declare_their_series(task: Any, series: dict[Any, Any], trained: 
     ],
 )
 def test_declarations_of_before_are_read(family: Any) -> None:
-    """What is written comes back, and a file of before there were series has metrics that belong to none."""
+    """Declarations round-trip, and metrics in a file from before series belong to no series."""
     assert declared_family(family.to_json()).metrics == family.metrics
     content = json.loads(family.to_json())
     for metric in content["metrics"].values():

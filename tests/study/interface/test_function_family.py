@@ -1,4 +1,4 @@
-"""Laws of what a training function declares: cells are the same however a file writes them, and without the code."""
+"""Properties of a training function's family: cells don't depend on their notation or on the code."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ VALUES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 def typed(value: Any) -> Any:
-    """Return a value with its type, in which 1 and 1.0 differ."""
+    """Return a value with its type, so that 1 and 1.0 differ."""
     return [typed(one) for one in value] if isinstance(value, list) else (type(value), value)
 
 
 @given(VALUES)
 def test_a_cell_is_the_same_without_the_code(values: dict[str, Any]) -> None:
-    """What is stored of the declarations gives the same values, of the same types: ids don't change."""
+    """The stored declarations give equal values of equal types, so ids don't change."""
     before, after = (family.canonical("function", "lab:train", values) for family in (FAMILY, STORED))
     assert list(before) == list(after)
     assert {name: typed(value) for name, value in before.items()} == {
@@ -71,7 +71,7 @@ def test_a_cell_is_the_same_without_the_code(values: dict[str, Any]) -> None:
 
 
 def test_defaults_are_filled_in() -> None:
-    """A default that is written out is the same cell, as are 32.0 for an int and 1 for a float."""
+    """A default written out gives the same cell, as do 32.0 for an int and 1 for a float."""
     plain = FAMILY.canonical("function", "lab:train", {"rate": 1.0})
     assert plain == FAMILY.canonical("function", "lab:train", {"rate": 1, "width": 32.0, "layers": [8, 8]})
     assert plain["layers"] == [8, 8]
@@ -84,7 +84,7 @@ def test_defaults_are_filled_in() -> None:
 @pytest.mark.parametrize("values", [{}, {"rate": "fast"}, {"rate": 1.0, "width": 1.5}, {"rate": 1.0, "pair": [1]}])
 @pytest.mark.parametrize("family", [FAMILY, STORED], ids=["declared", "stored"])
 def test_what_can_not_be_called_is_no_cell(family: FunctionFamily, values: dict[str, Any]) -> None:
-    """A required argument that is missing, and a value of another type, are errors, with the code and without."""
+    """A missing required argument and a value of another type are errors, with the code and without."""
     if family is STORED and "pair" in values:
         pytest.skip("the lengths of stored lists aren't checked again")
     with pytest.raises(ValueError, match="must"):
@@ -98,7 +98,7 @@ def test_foreign_declarations_are_refused(text: str) -> None:
 
 
 def test_packs_are_small_where_trials_are_few() -> None:
-    """No worker is left with many trials while others have none, and many trials share the cost of a pack."""
+    """Trials are spread over the workers, and many trials share the cost of a pack."""
     sizes = [FAMILY.most_in_pack(None, trials, 2) for trials in (1, 60, 640, 100_000)]  # type: ignore[arg-type]
     assert sizes == [1, 1, 10, 64]
 

@@ -1,4 +1,4 @@
-"""Commands with placeholders: what a program is given, word by word."""
+"""Commands with placeholders: the words that a program gets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def filled(command: str, **values: Any) -> list[str]:
 
 
 def printed(text: str, **values: Any) -> bytes:
-    """Run a shell's command."""
+    """Run a shell command and return its output."""
     words = Program((text,), RESULTS, is_shell=True).filled(values)
     return subprocess.run(words, capture_output=True, check=True).stdout
 
@@ -42,7 +42,7 @@ def printed(text: str, **values: Any) -> bytes:
     ],
 )
 def test_placeholders_are_replaced_in_words(command: str, words: list[str]) -> None:
-    """A value is one word, or a part of it, whatever is in it; what isn't a placeholder stays as it is."""
+    """A value becomes one word or a part of one, whatever it contains; other text stays as it is."""
     values = {"lr": 0.5, "n": 3, "name": "a b", "model.width": 8, "batch-size": 16, "layers": [8, 8], "empty": ""}
     assert filled(command, **values) == words
 
@@ -58,19 +58,19 @@ def test_placeholders_are_replaced_in_words(command: str, words: list[str]) -> N
     ],
 )
 def test_flags(command: str, on: list[str], off: list[str]) -> None:
-    """A text stands for true and another for false; a word without either is left out."""
+    """One text stands for true and another for false; a flag with no text drops its word."""
     assert (filled(command, fast=True), filled(command, fast=False)) == (on, off)
 
 
 def test_a_flag_asks_whether_a_value_is_there() -> None:
-    """Nothing, zero and an empty text are false, as in Python."""
+    """None, zero and an empty text are false, as in Python."""
     command = "train {decay:--decay}"
     assert [filled(command, decay=value) for value in (0.1, "no")] == [["train", "--decay"]] * 2
     assert [filled(command, decay=value) for value in (None, 0, "", [])] == [["train"]] * 4
 
 
 def test_placeholders_are_listed_once() -> None:
-    """Texts for flags and doubled braces aren't among them."""
+    """Texts of flags and doubled braces aren't listed."""
     program = Program(("{code}/train", "--lr={lr}{seed}", "{fast:--lr}", "{{no}}", "{lr}"), RESULTS)
     assert program.placeholders == ["code", "lr", "seed", "fast"]
 
@@ -83,18 +83,18 @@ def test_values_are_written_as_json_and_texts_as_they_are() -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.lists(st.booleans() | TEXTS))
 def test_a_program_that_reads_json_reads_the_value(value: Any) -> None:
-    """Every bit of a number is in its text."""
+    """A number's text keeps every bit of it."""
     assert json.loads(text_of(value)) == value
 
 
 def test_a_shell_gets_values_as_single_words() -> None:
-    """Whatever is in a value, the shell doesn't read it: neither blanks nor quotes nor commands."""
+    """The shell doesn't interpret blanks, quotes or commands in a value."""
     for value in ("a b", "it's", "$HOME", "`id`; $(id)", '"', "*", "", "a\nb"):
         assert printed("printf %s {name}", name=value).decode() == value
 
 
 def test_a_shell_knows_pipes_and_its_own_variables() -> None:
-    """Doubled braces are braces of the shell."""
+    """Doubled braces are literal braces of the shell."""
     assert printed("x={n}; echo ${{x}}0 | tr 3 4 {fast:&& echo done}", n=3, fast=True) == b"40\ndone\n"
     assert printed("x={n}; echo ${{x}}0 | tr 3 4 {fast:&& echo done}", n=3, fast=False) == b"40\n"
 
@@ -109,7 +109,7 @@ def test_a_command_is_written_as_a_user_would() -> None:
 
 @given(st.lists(TEXTS, min_size=1))
 def test_a_command_has_the_words_that_it_is_split_into(words: list[str]) -> None:
-    """So two programs with the same command are the same."""
+    """Two programs with the same command are equal."""
     assert words_of(Program(tuple(words), RESULTS).command) == words
 
 
@@ -128,7 +128,7 @@ def test_names_of_variables_have_letters_digits_and_underscores() -> None:
 
 
 def test_results_in_words() -> None:
-    """They are part of a cell."""
+    """The texts are part of a cell."""
     assert str(Results("csv", "log.csv")) == "csv log.csv"
     assert str(Results("csv", "log.csv", "epoch")) == "csv log.csv, step epoch"
     are_files = {kind: Results(kind, "x").are_files for kind in ("file", "csv", "lines", "pattern", "mlflow")}  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a study knows of a program: a cell is the same however a file writes it, and without the code."""
+"""Families of programs: cells don't depend on their notation or on the code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cell(values: dict[str, Any], family: Family = FAMILY) -> Cell:
 
 
 def test_a_whole_number_is_one_however_it_is_written() -> None:
-    """1 and 1.0 give a program the same text, and so they are one cell; 1 and true aren't."""
+    """1 and 1.0 give a program the same text, so they are one cell; 1 and true aren't."""
     assert cell({"lr": 1.0}).id == cell({"lr": 1}).id != cell({"lr": 1.5}).id
     assert cell({"layers": [1.0, [2.0]]}).id == cell({"layers": (1, [2])}).id
     assert cell({"layers": True}).id != cell({"layers": 1}).id != cell({"layers": "1"}).id
@@ -53,7 +53,7 @@ def test_numbers_are_one_cell_if_they_are_equal(first: float, second: float) -> 
 
 @given(st.fixed_dictionaries(dict.fromkeys(KINDS, NUMBERS | st.text() | st.none() | st.lists(NUMBERS))))
 def test_a_cell_is_the_same_without_the_code(values: dict[str, Any]) -> None:
-    """What the store keeps of a program gives the same ids, in the same order."""
+    """The stored declaration of a program gives the same ids in the same order."""
     before, after = cell(values), cell(values, STORED)
     assert (before.id, list(before.values)) == (after.id, list(after.values))
 
@@ -67,7 +67,7 @@ def test_everything_is_stored() -> None:
 
 
 def test_a_cell_has_what_its_numbers_depend_on() -> None:
-    """Command, results, code, metrics and length; not whether an interrupted trial goes on."""
+    """A cell has the command, results, code, metrics and length, but not the resume setting."""
     values = cell({}).values
     assert [values[name] for name in OWN_NAMES] == [
         "python train.py --lr={lr}", "csv log.csv, step epoch", "version:1", "loss lower, accuracy higher", 9
@@ -85,7 +85,7 @@ def test_a_cell_has_what_its_numbers_depend_on() -> None:
 
 
 def test_a_shell_makes_another_cell() -> None:
-    """The same text does another thing in a shell."""
+    """A shell may interpret the same text differently."""
     text = "train --name $HOME"
     in_shell = family_with(Program((text,), PROGRAM.results, is_shell=True))
     without = family_with(Program(tuple(text.split()), PROGRAM.results))
@@ -94,7 +94,7 @@ def test_a_shell_makes_another_cell() -> None:
 
 
 def test_a_value_that_is_missing_does_not_apply() -> None:
-    """The program isn't given it, and has its own default."""
+    """The program doesn't get the value, and uses its own default."""
     assert FAMILY.canonical("program", "train.py", {})["lr"] is None
     assert FAMILY.checks == []
 
@@ -132,7 +132,7 @@ def test_a_hyperparameter_is_what_all_its_values_are(values: list[Any], kind: st
     ],
 )
 def test_a_value_of_another_kind_is_refused(name: str, value: Any, must: str) -> None:
-    """As from the command line, where a value replaces one of the file."""
+    """An override from the command line is refused in the same way."""
     with pytest.raises(ValidationError, match=must):
         TypeAdapter(FAMILY.hyperparameters[name].type).validate_python(value)
 

@@ -1,4 +1,4 @@
-"""Bounds that references set: what they are, and how often a perfect learner passes them."""
+"""Bounds set by references, and the pass rate of a perfect learner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STUDIES = 20_000
 
 
 def pass_rate(kind: Kind, n: int, level: float = 0.99) -> float:
-    """Simulate how often one more value passes the bound of n values, all of one normal distribution."""
+    """Simulate how often another value passes the bound of n values, all from one normal distribution."""
     drawn = np.random.default_rng(n).normal(3.0, 2.0, (STUDIES, n + 1))
     bounds = [reference_bound(values, kind, level) for values in drawn[:, :n]]
     return float(np.mean(drawn[:, n] < np.array(bounds, float)))
@@ -24,7 +24,7 @@ def pass_rate(kind: Kind, n: int, level: float = 0.99) -> float:
 
 @pytest.mark.parametrize("n", [2, 7, 9, 30])
 def test_a_perfect_learner_passes_the_prediction_bound_as_often_as_the_level_says(n: int) -> None:
-    """The rate of one more reference below the bound is the level; four standard errors are allowed."""
+    """The rate of another reference below the bound is the level, within four standard errors."""
     assert pass_rate("prediction", n) == pytest.approx(0.99, abs=4 * math.sqrt(0.99 * 0.01 / STUDIES))
 
 
@@ -32,7 +32,7 @@ def test_a_perfect_learner_passes_the_prediction_bound_as_often_as_the_level_say
 def test_a_perfect_learner_passes_the_bound_of_the_mean_less_often(n: int, rate: float) -> None:
     """The published criterion bounds the references' mean: its pass rate follows from Student's distribution.
 
-    The published program took eight degrees of freedom with seven references, too, which made it 0.83.
+    The published program used eight degrees of freedom with seven references, too, which made the rate 0.83.
     """
     exact = stats.t.cdf(stats.t.ppf(0.99, n - 1) / math.sqrt(n + 1), n - 1)
     assert exact == pytest.approx(rate, abs=0.015)
@@ -41,7 +41,7 @@ def test_a_perfect_learner_passes_the_bound_of_the_mean_less_often(n: int, rate:
 
 
 def test_the_bounds_are_those_of_the_textbooks() -> None:
-    """Of the mean it is the end of Student's one-sided interval, of one more value that times sqrt(n + 1)."""
+    """The mean's bound is the end of Student's one-sided interval; a prediction's is that times sqrt(n + 1)."""
     values = np.array([0.21, 0.25, 0.19, 0.24, 0.22])
     mean = np.mean(values)
     upper = stats.ttest_1samp(values, 0.0, alternative="less").confidence_interval(0.99).high
@@ -60,14 +60,14 @@ def test_where_higher_is_better_the_bound_is_the_mirror_image(kind: Kind) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_reference_sets_no_bound(kind: Kind) -> None:
-    """It doesn't say how references vary."""
+    """A single reference doesn't show how references vary."""
     assert reference_bound([1.0], kind, 0.99) is None
     assert reference_bound([], kind, 0.99) is None
     assert reference_bound([1.0, 1.0], kind, 0.99) == 1.0
 
 
 def test_references_that_do_not_vary_pass_their_own_bound() -> None:
-    """What all of them reach is reached by a trial that is as good, whatever a mean of equal numbers is rounded to."""
+    """A trial equal to the references passes, whatever rounding does to a mean of equal numbers."""
     same = {"error": np.full(3, 0.1), "accuracy": np.full(3, 0.7)}
     for name, bound in CRITERION.of(References(values=same)).items():
         assert name == "loss" or bound.holds(same[name]).all()
@@ -88,7 +88,7 @@ CRITERION = ReferenceCriterion(
 
 
 def test_references_that_failed_to_learn_do_not_count() -> None:
-    """Those that diverged, lack a finite number or don't meet `keep` are dropped and counted; pending ones are not."""
+    """Diverged references, those without a finite number and those failing `keep` are dropped and counted."""
     metrics = {
         "error": np.array([1.0, 2.0, NAN, 4.0, INF, NAN]),
         "accuracy": np.array([0.9, 0.8, NAN, 0.7, 0.6, NAN]),
@@ -101,7 +101,7 @@ def test_references_that_failed_to_learn_do_not_count() -> None:
 
 
 def test_all_bounds_together_say_what_success_is() -> None:
-    """Bounds of the file stay; those of references are ends on the side that is better."""
+    """Bounds of the file stay; references add bounds at the better end."""
     values = {"error": np.array([1.0, 2.0, 1.5]), "accuracy": np.array([0.9, 0.8, 0.7])}
     bounds = CRITERION.of(References(values=values))
     assert list(bounds) == ["loss", "error", "accuracy"]
@@ -114,7 +114,7 @@ def test_all_bounds_together_say_what_success_is() -> None:
 
 
 def test_too_few_references_say_nothing() -> None:
-    """Then nothing is judged, not even by the bounds that are known."""
+    """No trial is judged then, not even by the known bounds."""
     few = References(values={"error": np.array([1.0]), "accuracy": np.array([0.9])})
     assert CRITERION.of(few) == {}
     assert CRITERION.in_words(few) == ""

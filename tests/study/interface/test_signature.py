@@ -1,4 +1,4 @@
-"""Hyperparameters from signatures: what is taken, what isn't, and one message with all mistakes."""
+"""Hyperparameters from signatures: accepted and refused parameters, and one message with all mistakes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DEFAULTS = {
 
 
 def test_hyperparameters_are_the_parameters_in_their_order():
-    """Names, canonical defaults and titles are read, also from annotations that are strings; seed and resume aren't."""
+    """Names, canonical defaults and titles are read, also from string annotations; seed and resume are skipped."""
     declared = hyperparameters_of(train)
     assert {name: hyperparameter.default for name, hyperparameter in declared.items()} == DEFAULTS
     assert list(declared) == list(DEFAULTS)
@@ -70,7 +70,7 @@ def bare(seed, width=32, rate=0.1, nesterov=False, name="adam", layers=(8, 8), s
     ],
 )
 def test_a_default_gives_the_type_of_a_parameter_without_annotation(name, value, expected):
-    """A script's function is used as it is: values like its defaults are taken, and tuples are given as tuples."""
+    """A script's function works unchanged: values of the defaults' types are accepted, and tuples arrive as tuples."""
     assert canonical(hyperparameters_of(bare)[name], value) == expected
     given = arguments_of(bare, {name: expected})[name]
     assert type(given) is type(inspect.signature(bare).parameters[name].default)
@@ -113,7 +113,7 @@ def test_a_default_that_says_no_type_needs_an_annotation(default):
     ],
 )
 def test_values_are_canonical(name, value, expected):
-    """However a value is written, it is one value of JSON of one type."""
+    """All notations of a value give one JSON value of one type."""
     value = canonical(hyperparameters_of(train)[name], value)
     assert json.dumps(value) == json.dumps(expected)
 
@@ -143,14 +143,14 @@ def test_values_are_canonical(name, value, expected):
     ],
 )
 def test_values_of_the_wrong_type_are_refused(name, value, message):
-    """Nothing is guessed: a text is no number, and true no 1; limits hold."""
+    """Values aren't coerced: a text isn't a number, and true isn't 1; limits hold."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011 (the message is compared below)
         canonical(hyperparameters_of(train)[name], value)
     assert message in str(refused.value)
 
 
 def test_a_function_gets_tuples_where_it_asks_for_them():
-    """Lists are tuples at any depth, and lists where it asks for lists; other values are as they were."""
+    """Lists become tuples at any depth where annotated so; other values are unchanged."""
     values = {"ranges": [[1.0, 2.0]], "pair": [1, "b"], "layers": [1, 2], "width": 3, "patience": "auto"}
     expected = values | {"ranges": ((1.0, 2.0),), "pair": (1, "b")}
     assert arguments_of(train, values) == expected
@@ -211,7 +211,7 @@ MISTAKES = {
 
 
 def test_one_message_has_all_mistakes():
-    """Each parameter with a mistake is in it, with what must hold; so are the file and the line of the function."""
+    """The message names each faulty parameter with its rule, and the function's file and line."""
     with pytest.raises(SignatureError) as refused:
         hyperparameters_of(wrong, reserved={"model", "seeds"})
     assert [name for name, _ in refused.value.mistakes] == list(MISTAKES)
@@ -223,7 +223,7 @@ def test_one_message_has_all_mistakes():
 
 
 def test_a_decorated_function_has_its_own_signature():
-    """A wrapper that keeps its function's name shows its signature, place and annotations."""
+    """A wrapper that keeps its function's name has that function's signature, place and annotations."""
 
     @functools.wraps(train)
     def wrapper(*args, **kwargs):
@@ -239,7 +239,7 @@ async def late(seed): ...
     ("called", "message"), [(late, "it is asynchronous"), (dict.fromkeys, "missing"), (7, "can't read its signature")]
 )
 def test_what_cannot_be_called_is_refused(called, message):
-    """What gives no dict when it is called, or whose parameters Python doesn't know, is refused in words."""
+    """Functions that don't return a dict, or have no readable signature, are refused with a message."""
     with pytest.raises(SignatureError, match=message):
         hyperparameters_of(called)
 
@@ -258,7 +258,7 @@ class Spirals(Base):
 
 
 def test_the_fields_of_a_dataclass_are_hyperparameters():
-    """Inherited fields and those with a factory are read; those that no caller gives aren't."""
+    """Inherited fields and those with a factory are read; fields outside the constructor aren't."""
     declared = hyperparameters_of(Spirals, given=())
     defaults = {name: hyperparameter.default for name, hyperparameter in declared.items()}
     assert defaults == {"turns": 2.0, "sizes": [4, 8], "classes": REQUIRED}
@@ -269,7 +269,7 @@ class Network:
 
 
 def test_a_builder_is_given_other_names():
-    """What a study gives to a builder of models is for the caller to say."""
+    """The caller decides which arguments a builder of models gets from the study."""
     assert list(hyperparameters_of(Network, given=("inputs", "outputs"), optional=())) == ["hidden"]
     with pytest.raises(SignatureError, match="it is missing: a study gives it to each call"):
         hyperparameters_of(Network, given=("inputs", "outputs", "seed"))
@@ -277,7 +277,7 @@ def test_a_builder_is_given_other_names():
 
 @given(st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), st.text()))
 def test_canonical_values_stay_as_they_are(value):
-    """Of a value that is canonical, JSON and `canonical` make the same value again."""
+    """A canonical value survives JSON and `canonical` unchanged."""
     declared = Hyperparameter(type=hyperparameters_of(loose)["value"].type)
     once = canonical(declared, value)
     assert json.dumps(canonical(declared, json.loads(json.dumps(once)))) == json.dumps(once)
@@ -287,7 +287,7 @@ def loose(seed, *, value: float | str): ...
 
 
 def test_what_a_validator_returns_must_be_of_json():
-    """A user's validator may change a value, but not into something that no file can hold."""
+    """A user's validator may change a value, but only to one that JSON can hold."""
 
     def half(
         seed,

@@ -1,4 +1,4 @@
-"""A task's class declares its hyperparameters and metrics, and what it lacks is said in words."""
+"""A task class declares its hyperparameters and metrics, and error messages name missing declarations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Line(Task):
 
 
 def test_fields_are_hyperparameters():
-    """A field's annotation with its limits, and its default, are what a study file is checked against."""
+    """A study file is checked against each field's annotation, limits and default."""
     declared = Line.hyperparameters()
     assert list(declared) == ["slope", "rows", "sizes"]
     assert declared["slope"].type == Slope
@@ -47,7 +47,7 @@ def test_fields_are_hyperparameters():
 
 
 def test_defaults():
-    """Unless a task says otherwise, evaluation sets are drawn like batches, and the loss is what is measured."""
+    """By default, evaluation sets are drawn like batches, and the loss is the metric."""
     task, stream = Line(slope=2.0), Stream([1], 0, Purpose.TEST)
     batch = task.evaluation(stream, Purpose.TEST)
     assert torch.equal(batch["x"], Stream([1], 0, Purpose.TEST).uniform(4, 1))
@@ -79,6 +79,6 @@ _METHODS = {"draw": Line.draw, "loss": Line.loss, "__module__": __name__}
     ],
 )
 def test_what_a_class_lacks_is_said(cls, message):
-    """A class that doesn't declare what it must is refused, and the message says how to mend it."""
+    """A class without a required declaration is refused, and the message says how to fix it."""
     with pytest.raises(TypeError, match=message):
         cls.hyperparameters()

@@ -1,4 +1,4 @@
-"""A web server of a test's own, asked over HTTP as Ray's dashboard is."""
+"""A web server for a test, asked over HTTP like Ray's dashboard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Callable[[str, str], tuple[int, bytes]]
 
 @pytest.fixture
 def server() -> Iterator[Callable[[Answer], str]]:
-    """Give what starts a web server, and its address; it ends with the test."""
+    """Give a function that starts a web server and returns its address; the server ends with the test."""
     started: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
 
     def start(answer: Answer) -> str:
@@ -28,7 +28,7 @@ def server() -> Iterator[Callable[[Answer], str]]:
                 self.wfile.write(body)
 
             def log_message(self, *words: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         listening = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
         thread = threading.Thread(target=listening.serve_forever, args=(0.01,))  # looks for its end so often

@@ -22,6 +22,6 @@ from study.jobs import connect
     ],
 )
 def test_what_is_no_cluster_of_ours_is_an_error(server, status, body, message):
-    """A server that isn't Ray's dashboard, or of a version too far away, is an error that says so."""
+    """A server that isn't Ray's dashboard, or has an incompatible version, raises an error that says so."""
     with pytest.raises(ClusterError, match=message):
         connect(server(lambda path, token: (status, body)))

@@ -1,4 +1,4 @@
-"""Studies as jobs of a real Ray cluster of two nodes, through the command line, as users do."""
+"""Studies as jobs of a real Ray cluster of two nodes, through the command line."""
 
 from __future__ import annotations
 
@@ -40,40 +40,40 @@ from tests.ray_clusters import (
 )
 from tests.study.lab import packed_study
 
-# Warnings of Ray and what it imports are theirs to mend.
+# Warnings of Ray and its imports can't be fixed here.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Name a file: the first driver that hears of progress while it isn't there makes it, and stops itself."""
+    """Name a file: the first driver that gets a progress message while it is missing creates it, and stops itself."""
     return tmp_path_factory.mktemp("struck") / "struck"
 
 
 @pytest.fixture(scope="module")
 def two_nodes(struck: Path) -> Iterator[RayCluster]:
-    """Give a cluster of a head and another node, which asks for a token."""
+    """Give a cluster of a head and another node, which requires a token."""
     with ray_cluster(2, secrets.token_hex(32), blow(struck, PROGRESS_HEARD, signal.SIGSTOP)) as nodes:
         yield nodes
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Give the study's undisturbed results."""
+    """Return the study's undisturbed results."""
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
 def order(store: Path | str, name: str, file: Path) -> list[str]:
-    """Write a study file, and give the words that submit it."""
+    """Write a study file, and return the words that submit it."""
     file.write_text(SPEC.replace("NAME", name))
     words = ["submit", str(file), "--store", str(store), "--tracking-uri", "off", "--engine", "torch"]
     return [*words, "--checkpoint-every-s", "0"]
 
 
 def driver_of(store: Path) -> int | None:
-    """Find the process that drives a study of a store."""
+    """Find the process that drives a store's study."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # it ended meanwhile
             words = file.read_bytes().decode().split("\0")
             if "run" in words and "keep" not in words and str(store) in words:
                 return int(file.parent.name)
@@ -81,7 +81,7 @@ def driver_of(store: Path) -> int | None:
 
 
 def stopped_driver_of(store: Path) -> int:
-    """Wait until the process that drives a study of a store has stopped itself."""
+    """Wait until the process that drives a store's study has stopped itself."""
     stopped: list[int] = []
 
     def has_stopped() -> bool:
@@ -95,7 +95,7 @@ def stopped_driver_of(store: Path) -> int:
 
 
 def go_on_once_asked_to_end(process_id: int) -> None:
-    """Wait until a process that has stopped has a SIGTERM before it, and let it go on."""
+    """Wait until a stopped process has a pending SIGTERM, and continue it."""
 
     def is_asked() -> int:
         pending = re.search(r"ShdPnd:\t(\w+)", Path(f"/proc/{process_id}/status").read_text())
@@ -121,9 +121,9 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     for text in outputs:
         for word in ("study status disturbed", "study logs disturbed --follow", "/#/jobs/study-disturbed-0"):
             assert word in text
-    (tmp_path / "d.yaml").unlink()  # nothing but the cluster is needed from here on
+    (tmp_path / "d.yaml").unlink()  # only the cluster is needed from here on
 
-    driver = stopped_driver_of(store)  # its workers wait for it: the study can't be through before it goes on
+    driver = stopped_driver_of(store)  # its workers wait for it: the study can't finish before it continues
     assert folder.checkpoints()
     other = submit(two_nodes.client, Order("disturbed", "another file", str(store)), print)
     assert (other.job_id, other.before is None, other.same_file) == ("study-disturbed-0", False, False)
@@ -168,7 +168,7 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
 
 
 def test_a_second_study_waits_and_says_for_what(two_nodes, struck, tmp_path, expected):
-    """While one study has all cores another waits, and says so; then it trains, and both come to their results."""
+    """A study waits while another has all cores, and says so; then it trains, and both finish."""
     user = as_user(tmp_path, two_nodes)
     struck.unlink(missing_ok=True)
     for name in ("first", "second"):
@@ -193,7 +193,7 @@ def test_a_second_study_waits_and_says_for_what(two_nodes, struck, tmp_path, exp
 
 
 def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
-    """Ray's supervisor reads how long a job may take to stop from the job's own environment, not its 3 seconds."""
+    """Ray's supervisor reads the stop timeout from the job's environment instead of using 3 seconds."""
     client = two_nodes.client
     late = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(5), print('by itself'), sys.exit(130)))"
     ready = tmp_path / "ready"
@@ -206,7 +206,7 @@ def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
 
 
 def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
-    """A driver that uses up its time to stop is killed, and whoever stopped it is told what that costs."""
+    """A driver that exceeds its stop timeout is killed, and the user is told the cost."""
     client, ready = two_nodes.client, tmp_path / "ready"
     deaf = "import signal; signal.signal(15, signal.SIG_IGN)"
     client.submit(
@@ -217,7 +217,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     )
     until(ready.exists, "the job")
     # Of the package, `follow` is the function.
-    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so it counts as used up
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so its time counts as exceeded
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
     assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (stopped.output)
@@ -225,7 +225,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
 
 
 def test_a_log_that_is_gone(two_nodes, tmp_path):
-    """A log whose file is gone, as with its node, is an error that says so, and not an empty log."""
+    """A log whose file is lost, for example with its node, raises an error instead of being empty."""
     client = two_nodes.client
     client.submit(
         "study-mute-0",
@@ -243,7 +243,7 @@ def test_a_log_that_is_gone(two_nodes, tmp_path):
 
 
 def test_several_stores_and_unknown_names(two_nodes, tmp_path):
-    """A study of two stores has to be told apart, an unknown one is answered with the nearest; nothing is believed."""
+    """A study in two stores must be told apart, and an unknown name gets the nearest one; nothing is trusted."""
     client = two_nodes.client
     for i, store in enumerate(("/a", "/b")):
         metadata = Order("twofold", "study: twofold", store).metadata | ({"options": "{}]"} if i else {})
@@ -268,7 +268,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
 
 
 def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
-    """A cluster without GPUs is not sent a study that insists on one, unless it is told how far to grow."""
+    """A study that requires a GPU isn't sent to a cluster without GPUs, unless the cluster's growth is given."""
     client = two_nodes.client
     with pytest.raises(InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"):
         submit(client, Order("roomless", "study: roomless", "/a", {"device": "cuda"}), print)
@@ -276,7 +276,7 @@ def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
 
 
 def test_without_the_token_nothing_is_told(two_nodes, tmp_path):
-    """No token and a wrong one are refused, each in words that say what to do, and nothing prints a token."""
+    """A missing and a wrong token are refused with instructions, and no message shows a token."""
     for token, word in ((None, "asks for a token, and there is none here"), ("0" * 64, "refuses the token")):
         user = as_user(tmp_path, two_nodes, token=token)
         refused = study("list", "--cluster", environment=user, cwd=tmp_path)
@@ -286,8 +286,8 @@ def test_without_the_token_nothing_is_told(two_nodes, tmp_path):
 
 
 def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
-    """To an address that isn't surely this machine, nothing is sent without a token, nor encrypted by nobody unsaid."""
-    # Another way to write 127.0.0.1, which isn't taken for it.
+    """To an address that may not be this machine, nothing is sent without a token, or unencrypted without a warning."""
+    # Another notation of 127.0.0.1, which isn't recognised as this machine.
     elsewhere = two_nodes.url.replace("127.0.0.1", "127.1")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
@@ -312,7 +312,7 @@ def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
 
 
 def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
-    """What is right and what is wrong on the nodes is found there, and each failure says what to do."""
+    """The doctor checks the nodes themselves, and each failure says what to do."""
     store, nobody = tmp_path / "studies", "http://127.0.0.1:9"
     words = ["doctor", "--store", str(store), "--tracking-uri", nobody, "--json"]
     done = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
@@ -328,8 +328,8 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
 
 
 def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
-    """A job has the code as it was when it was submitted, though the user's is gone; so has one that is resumed."""
-    struck.touch()  # no driver stops itself any more, in whatever order tests run
+    """A job has the code as submitted, even if the user's is deleted; so has a resumed job."""
+    struck.touch()  # no driver stops itself any more, whatever the order of tests
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     spec, file, trials = packed_study(packed_lab), packed_lab / "own.yaml", 9
     file.write_text(spec.text)
@@ -354,7 +354,7 @@ def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
 
 
 def test_a_program_is_shipped(two_nodes, struck, tmp_path):
-    """A job runs the script and what it imports as they were when it was submitted, in folders of the store."""
+    """A job runs the script and its imports as they were when submitted, in folders of the store."""
     struck.touch()
     user, store, lab = as_user(tmp_path, two_nodes), tmp_path / "studies", tmp_path / "lab"
     lab.mkdir()

@@ -1,4 +1,4 @@
-"""What guards a study: names stay in their folder, files name no code, and nobody joins Ray without the token."""
+"""Security of studies: names stay in their folder, files name no code, and Ray requires the token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOIN = "import ray; ray.init(address={address!r}, logging_level='ERROR'); print(
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "..", "/etc", "a\\b", ".hidden", "-rf", "a b", "$(id)", "a\n"])
 def test_a_name_stays_in_its_folder(name, tmp_path):
-    """No study file and no command can name a folder outside of the store, or a word for the shell."""
+    """No study file or command can name a folder outside the store, or a word that the shell interprets."""
     with pytest.raises(SpecError, match="study"):
         parse_spec(
             SPEC.format(name=f"'{name}'" if "\n" not in name else '"a\\n"', task="simple", model="NMU"), source="x"
@@ -40,7 +40,7 @@ def test_a_name_stays_in_its_folder(name, tmp_path):
     ],
 )
 def test_a_study_file_names_no_code(text, tmp_path, monkeypatch):
-    """A file names entries of our own tables: a tag, a path of a module or an unknown key is a mistake in it."""
+    """A file names entries of built-in tables: a tag, a module path or an unknown key is a mistake."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SpecError):
         parse_spec(text, source="x")
@@ -49,7 +49,7 @@ def test_a_study_file_names_no_code(text, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_nobody_joins_without_the_token():
-    """Ray listens on every interface: a process that has no token, or another one, is turned away."""
+    """Ray listens on every interface: a process with no token or a wrong one is refused."""
     import ray
 
     with cluster.connection(None, 1):
@@ -59,7 +59,7 @@ def test_nobody_joins_without_the_token():
         none = quiet | {"RAY_AUTH_MODE": "disabled"}
         wrong = quiet | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         pipe = subprocess.PIPE
-        # Each takes Ray half a minute.
+        # Ray takes half a minute for each.
         both = [subprocess.Popen(join, env=one, stdout=pipe, stderr=pipe, text=True) for one in (none, wrong)]
         for process in both:
             output, _ = process.communicate(timeout=600)

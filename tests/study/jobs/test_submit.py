@@ -1,4 +1,4 @@
-"""What a cluster can't do is said before anything is sent there."""
+"""Limits of a cluster are reported before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def node(*, cpus: float, gpus: float = 0) -> Node:
 
 
 def test_an_idle_cluster_that_grows_has_to_be_told_how_far():
-    """Without room now a study is refused, with the option that makes the cluster grow; with it, it is not."""
+    """Without room a study is refused, with the option that makes the cluster grow; with that option it isn't."""
     asleep = [node(cpus=0)]
     with pytest.raises(InputError, match=r"has 0 CPU and 0 GPU now; .* --workers 16"):
         _check_room(Order("demo", "study: demo", "/shared"), asleep)
@@ -25,7 +25,7 @@ def test_an_idle_cluster_that_grows_has_to_be_told_how_far():
 
 
 def test_gpus_are_room_of_their_own():
-    """Who insists on GPUs is refused where there are only cores, and isn't where there is a GPU."""
+    """A study that requires GPUs is refused where there are only cores, and accepted where there is a GPU."""
     cores = [node(cpus=0), node(cpus=8)]
     with pytest.raises(InputError, match="1 CPU and a GPU, but the cluster has 8 CPU and 0 GPU"):
         _check_room(Order("demo", "study: demo", "/shared", {"device": "cuda"}), cores)
@@ -34,14 +34,14 @@ def test_gpus_are_room_of_their_own():
 
 
 def test_a_value_of_zero_is_passed_on():
-    """0 seconds between checkpoints is a wish of its own, and not the same as no option."""
+    """0 seconds between checkpoints is a setting, different from no option."""
     order = Order("demo", "study: demo", "/shared", {"checkpoint_every_s": 0.0, "workers": None, "yes": False})
     assert order.entrypoint.endswith("--store /shared --checkpoint-every-s 0.0")
 
 
 @pytest.mark.parametrize("uri", ["", "sqlite:///mlflow.db", "mlruns"])
 def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
-    """A file of this machine, and an empty text, are refused; 'off' and no option at all are not."""
+    """A local file and an empty text are refused; 'off' and no option are accepted."""
     with pytest.raises(InputError, match="--tracking-uri must be a server's URL or 'off'"):
         make_order("demo", "study: demo", "/shared", tracking_uri=uri)
     for fine in ("off", "http://tracking:5000", None):
@@ -49,7 +49,7 @@ def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
 
 
 def test_a_resumed_job_takes_its_code_out_of_the_store():
-    """Its command names the copy that the first job was submitted with, and so does that of a later one."""
+    """Its command names the copy submitted with the first job, and so does that of a later job."""
     code = {"lab.py": b"", "data.csv": b"1"}
     first = Order("demo", "study: demo", "/shared", {"workers": 2}, code)
     assert "--code-copy" not in first.entrypoint
@@ -61,7 +61,7 @@ def test_a_resumed_job_takes_its_code_out_of_the_store():
 
 
 def test_a_job_whose_code_has_no_digest_is_not_resumed():
-    """Others may have written what describes a job."""
+    """Another user may have written the job's description."""
     metadata = Order("demo", "study: demo", "/shared").metadata | {"code": "../../elsewhere"}
     with pytest.raises(InputError, match="submit the study's file again"):
         order_of(Job("study-demo-0", "STOPPED", metadata, "", None, 0.0, None, None))

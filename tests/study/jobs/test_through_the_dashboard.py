@@ -1,6 +1,6 @@
-"""What a user is told of a cluster that can't be had here: one with GPUs, lost nodes, or others' tricks in it.
+"""Messages about clusters that can't run here: with GPUs, lost nodes, or other users' tricks.
 
-Its dashboard is a web server that answers as Ray's does; all else is as users have it.
+The dashboard is a web server that answers like Ray's; all else is as users have it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NODES = [
 
 
 def a_job(status: str = "RUNNING", *, node_id: str | None = "0b", message: str = "", **metadata: str) -> Any:
-    """Write a job as the dashboard does."""
+    """Describe a job as the dashboard does."""
     order = Order("demo", "study: demo\ntask: {name: simple}\nmodels: [NMU]\nseeds: 2\n", "/shared")
     return {
         "submission_id": "study-demo-0",
@@ -60,14 +60,14 @@ def a_job(status: str = "RUNNING", *, node_id: str | None = "0b", message: str =
 
 
 class Dashboard:
-    """What a dashboard answers.
+    """Answers of a dashboard.
 
     Args:
-        jobs: the study's job, as it is each time it is looked up; the last from then on.
-        logs: status and text of its log, in the same way.
-        token: that it asks for; empty if it asks for none.
-        nodes: that there are.
-        reserved: what Ray has reserved, as resources of the job that asked for them; None if that can't be read.
+        jobs: the study's job at each look-up; the last one repeats.
+        logs: status and text of its log at each look-up; the last one repeats.
+        token: the required token; empty if none is required.
+        nodes: the cluster's nodes.
+        reserved: Ray's reservations, as resources of the job that requested them; None if unreadable.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Dashboard:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder, with a home of its own that has a token, and almost no wait between two requests."""
+    """Work in an empty folder, with a home that has a token, and almost no wait between two requests."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -131,7 +131,7 @@ Start = Callable[[Dashboard], str]
 
 
 def test_use_of_gpus(server: Start):
-    """Status and list say how many GPUs live nodes have, and how busy those are that are seen."""
+    """Status and list show the number of GPUs of live nodes, and the load of the visible ones."""
     url = server(Dashboard(a_job()))
     use = usage(Client(parse_address(url), None))
     assert (use.nodes, use.cpus, use.cpu_percent) == (2, 36, 20)
@@ -145,7 +145,7 @@ def test_use_of_gpus(server: Start):
 
 
 def beat(done: int, workers: int = 0) -> tuple[int, str]:
-    """Write a log that ends with a heartbeat, a second later for each trial."""
+    """Write a log that ends with a heartbeat, one second later for each trial."""
     at = datetime(2026, 5, 1, 12, 30, done, tzinfo=UTC)
     return 200, line(Heartbeat("demo", done, 20, done, 0, 0, 0, left_s=None, workers=workers, at=at)) + "\n"
 
@@ -160,7 +160,7 @@ DUMP = """\
 
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
 def test_logs_are_without_dumps_of_rays_state(server: Start, follow: tuple[str, ...]):
-    """What Ray's processes write of themselves is left out; what the driver says stays."""
+    """Dumps of Ray's own processes are left out; the driver's lines stay."""
     text = f"training\n{DUMP}done: [state-dump] is a word of mine\n"
     found = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(a_job("SUCCEEDED"), logs=[(200, text)])))
     assert found.stdout.splitlines() == ["training", "done: [state-dump] is a word of mine"]
@@ -170,7 +170,7 @@ def test_logs_are_without_dumps_of_rays_state(server: Start, follow: tuple[str, 
 
 
 def test_status_counts_finished_and_pending_trials(server: Start):
-    """A study without success says how many trials have finished, and each how many are pending."""
+    """A study without success shows its finished trials, and every study its pending trials."""
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     log = line(Heartbeat("demo", 6, 20, 0, 0, 1, 1, left_s=None, workers=2, at=at, finished=4)) + "\n"
     url = server(Dashboard(a_job(), logs=[(200, log)]))
@@ -194,7 +194,7 @@ def test_status_counts_finished_and_pending_trials(server: Start):
     ],
 )
 def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code: int):
-    """On a pipe each change is a line, the end is told in full, and the exit code says how the study ended."""
+    """On a pipe each change is a line, the end is shown in full, and the exit code is the study's outcome."""
     jobs = [a_job("PENDING", node_id=None), a_job(), a_job(), a_job(), job]
     logs = [beat(3, workers=2), beat(3, workers=2), beat(8), beat(8)]
     done = invoke("status", "demo", "--watch", "--cluster", server(Dashboard(*jobs, logs=logs)))
@@ -212,7 +212,7 @@ def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code
 
 @pytest.mark.parametrize(("is_repeated", "advice"), [(True, "fix the code"), (False, "`study resume demo` goes on")])
 def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool, advice: str):
-    """The reasons of its failed trials; a retry is advised only for what it may help against."""
+    """The reasons of its failed trials are shown; a retry is advised only where it may help."""
     news = FailureNews(20, "ValueError: no such layer (bad.py:7)", is_repeated)
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     last = line(Heartbeat("demo", 20, 20, 0, 0, 0, 20, left_s=None, workers=0, at=at, failures=(news,)))
@@ -226,9 +226,9 @@ def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool,
 
 
 class CtrlC(Dashboard):
-    """Answers as if the user pressed Ctrl-C when the log is read for the second time, and again if that was lost.
+    """Simulates Ctrl-C when the log is read the second time, and again if that interrupt was lost.
 
-    An interrupt may come while Python runs something whose exceptions it ignores, such as a finalizer.
+    An interrupt may come while Python runs code whose exceptions it ignores, such as a finalizer.
     """
 
     def __call__(self, path: str, token: str) -> tuple[int, bytes]:
@@ -240,7 +240,7 @@ class CtrlC(Dashboard):
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt: a shell that runs pytest in the background has it ignored."""
+    """Restore the handler of Ctrl-C, which a shell ignores if it runs pytest in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -248,7 +248,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 def test_whoever_stops_watching_stops_nothing(server: Start):
-    """After Ctrl-C the study goes on, and that is said; nothing but reading was asked of the cluster."""
+    """After Ctrl-C a message says that the study continues; the cluster gets read requests only."""
     dashboard = CtrlC(a_job(), logs=[beat(3)])
     done = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
     assert done.exit_code == 130
@@ -257,20 +257,20 @@ def test_whoever_stops_watching_stops_nothing(server: Start):
 
 
 def test_programs_read_one_status(server: Start):
-    """JSON is printed once: with --watch it is refused."""
+    """JSON is printed once: it can't be combined with --watch."""
     done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(a_job())))
     assert done.exit_code == 2
     assert "--watch can't be combined with --json" in done.stderr
 
 
 def a_study(name: str, driver: str, **options: str) -> Any:
-    """Write a running job of a study of some name, as the dashboard does."""
+    """Describe a running job of a study, as the dashboard does."""
     metadata = Order(name, "study: a", "/shared", options).metadata
     return a_job() | {"submission_id": f"study-{name}-0", "metadata": metadata, "job_id": driver}
 
 
 def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
-    """What Ray has reserved, study by study; one that has nothing while others have all waits for these."""
+    """Ray's reservations are shown for each study; a study without any names those that have all resources."""
     one, two = a_study("one", "01"), a_study("two", "02")
     core = {"CPU": 1.0}
     for reserved, shares, waits in (
@@ -294,7 +294,7 @@ def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
 
 
 def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
-    """The status says what it waits for, and the log how many workers do; both stop once something trains."""
+    """The status says what the study waits for, and the log counts waiting workers, until a pack trains."""
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     waits = Heartbeat("two", 0, 20, 0, 0, 0, 0, left_s=None, workers=0, at=at, waiting=28)
     for beat_, does_wait in ((waits, True), (replace(waits, workers=1), False)):
@@ -307,7 +307,7 @@ def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
 
 
 def test_only_a_study_that_trains_nothing_waits(server: Start):
-    """One with packs in training, or with all trials done, has no need to; nor has one whose share isn't known."""
+    """A study with packs in training, with all trials done, or with an unknown share isn't shown as waiting."""
     reserved = [("01", {"CPU": 36.0})]
     two = a_study("two", "02")
     for log, does_wait in ((beat(3), True), (beat(3, workers=1), False), (beat(20), False)):
@@ -320,7 +320,7 @@ def test_only_a_study_that_trains_nothing_waits(server: Start):
 
 
 def test_a_study_of_gpus_waits_for_gpus(server: Start):
-    """Free cores are of no use to it, and a share of a GPU is a share."""
+    """Free cores are useless to a GPU study, and a fraction of a GPU counts as a share."""
     reserved = [("01", {"CPU": 1.0, "GPU": 0.5})] * 6
     url = server(Dashboard([a_study("two", "02", device="cuda"), a_study("one", "01")], reserved=reserved))
     assert "waiting for another study: one has 3 of 3 GPUs" in invoke("status", "two", "--cluster", url).output
@@ -328,7 +328,7 @@ def test_a_study_of_gpus_waits_for_gpus(server: Start):
 
 
 def test_a_log_that_is_not_there_yet(server: Start):
-    """Whoever follows a log that can't be read yet waits for it, as long as the job runs."""
+    """`study logs` waits for an unreadable log as long as the job runs."""
     logs = [(500, "no such file"), (500, "no such file"), (200, "one\ntwo\n")]
     waits, runs = a_job("PENDING", node_id=None), a_job()
     dashboard = Dashboard(waits, waits, runs, runs, runs, a_job("SUCCEEDED"), logs=logs)
@@ -341,7 +341,7 @@ def test_a_log_that_is_not_there_yet(server: Start):
 
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
 def test_a_log_that_is_gone(server: Start, follow):
-    """Of a job that has ended, a log that can't be read is an error, with what Ray says of the job."""
+    """If the job has ended, an unreadable log is an error, with Ray's message about the job."""
     lost = a_job("FAILED", message="The node has died.\nIts id: 0b")
     done = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
     assert done.exit_code == 1
@@ -350,7 +350,7 @@ def test_a_log_that_is_gone(server: Start, follow):
 
 
 def test_a_log_that_breaks_off(server: Start):
-    """A log that ends before its job has is an error, after what was read of it; after the job's end it is none."""
+    """A log that ends before its job is an error, after its text; one that ends after the job isn't."""
     url = server(Dashboard(a_job(), logs=[(200, "one\n")]))
     lines = Client(parse_address(url), None).follow("study-demo-0", 10)
     assert next(lines) == "one"
@@ -361,7 +361,7 @@ def test_a_log_that_breaks_off(server: Start):
 
 
 def test_others_steer_no_terminal(server: Start):
-    """Nothing that another user or a node wrote reaches the terminal with control characters in it."""
+    """Control characters written by other users or nodes never reach the terminal."""
     bad = "\x1b[2J\x1b]0;title\x07\x9b1mX\r"
     tricks = {"user": f"{bad}user\nroot", "host": f"{bad}host"}
     tricks["options"] = json.dumps({"tracking_uri": f"http://127.0.0.1:9/{bad}tracking"})
@@ -385,12 +385,12 @@ def test_others_steer_no_terminal(server: Start):
 
 
 def elsewhere(url: str) -> str:
-    """Write 127.0.0.1 in another way, which isn't taken for this machine."""
+    """Write 127.0.0.1 in another notation, which isn't recognised as this machine."""
     return url.replace("127.0.0.1", "127.1")
 
 
 def test_every_command_warns_of_a_readable_token(server: Start):
-    """A token that others could read on the way is warned of, beside what programs read."""
+    """A warning says that others could read the token in transit; machine-readable output has no warning."""
     dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN, logs=[(200, "hello\n")])
     url = server(dashboard)
     for words in (("status", "demo", "--json"), ("logs", "demo"), ("stop", "demo"), ("list",)):
@@ -402,7 +402,7 @@ def test_every_command_warns_of_a_readable_token(server: Start):
 
 
 def test_a_folder_names_nobody_to_send_a_token_to(here, server: Start):
-    """A cluster that only the file of the working folder names isn't asked anything; confirmed by the user, it is."""
+    """A cluster named only by the working folder's file isn't contacted until the user confirms it."""
     dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN)
     url = elsewhere(server(dashboard))
     (here / "study.toml").write_text(f"cluster = '{url}'")
@@ -417,7 +417,7 @@ def test_a_folder_names_nobody_to_send_a_token_to(here, server: Start):
 
 
 def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
-    """What runs code asks nothing of another machine without a token, nor of one that asks for none, unless told to."""
+    """Commands that run code contact another machine only with a token that it requires, unless overridden."""
     dashboard = Dashboard(a_job())
     url = elsewhere(server(dashboard))
     submit = ("submit", "demo", "--store", "/shared", "--cluster", url)
@@ -444,7 +444,7 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
     ],
 )
 def test_submit_says_where_it_is_tracked(server: Start, uri, line):
-    """Whatever decides where a study is published, `submit` says it, and where the cluster shows the job."""
+    """`submit` shows the tracking address and the job's page on the cluster, whatever sets them."""
     url = server(Dashboard(a_job()))
     words = ("submit", "demo", "--store", "/shared", "--cluster", url)
     done = invoke(*words, *(() if uri is None else ("--tracking-uri", uri)))
@@ -454,7 +454,7 @@ def test_submit_says_where_it_is_tracked(server: Start, uri, line):
 
 
 def test_the_doctor_misses_a_token(here, server: Start):
-    """A cluster that asks for a token is a failure without one and with a wrong one, and no job is sent there."""
+    """On a cluster that requires a token, a missing and a wrong token are failures, and no job is sent."""
     url = server(Dashboard(a_job(), token=TOKEN))
     for token, problem in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
         (here.parent / ".ray" / "auth_token").write_text(token)
@@ -466,7 +466,7 @@ def test_the_doctor_misses_a_token(here, server: Start):
 
 
 def test_the_doctor_misses_a_guard(here, server: Start):
-    """A cluster of another machine that asks for no token is a failure, unless it is meant: then a warning."""
+    """A remote cluster without a token is a failure, or a warning if the user allows it."""
     url = elsewhere(server(Dashboard(a_job())))
     words = ("doctor", "--cluster", url, "--tracking-uri", "off", "--store", "relative", "--json")
     for more, state in (((), "failed"), (("--without-token",), "warning")):

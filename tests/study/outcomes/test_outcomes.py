@@ -1,4 +1,4 @@
-"""Outcomes from any file: what is understood, and what is refused with its file, row and column."""
+"""Outcomes from any file: accepted formats, and refusals with file, row and column."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def file(folder: Path, text: str, name: str = "a.csv") -> Path:
 def read(
     *paths: Path, by: list[str] | None = None, metrics: Sequence[str] = (), success: str | None = None
 ) -> Outcomes:
-    """Read files as the command line does."""
+    """Read files like the command line."""
     say = wanted(metrics, success, ArithmeticTask.metrics)
     return gather([read_source(path, also=by or (), metrics=[*say.known, *say.columns]) for path in paths], by, say)
 
 
 def refusal(*paths: Path, by: list[str] | None = None, **said: Any) -> str:
-    """Give the message with which files are refused."""
+    """Return the message that refuses files."""
     with pytest.raises(InputError) as caught:
         read(*paths, by=by, **said)
     assert caught.value.exit_code == 2
@@ -74,7 +74,7 @@ def results() -> list[Result]:
 
 
 def test_the_published_seeds_work_as_they_are():
-    """The published per-seed file groups by operation and model, 100 seeds each, with its own numbers."""
+    """The published per-seed file groups by operation and model, with 100 seeds each and its own numbers."""
     found = read(SEEDS)
     assert found.by == ("operation", "model")
     assert found.notices == ()
@@ -88,7 +88,7 @@ def test_the_published_seeds_work_as_they_are():
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
-    """Results as the store has them, as Parquet or CSV, come to what the cells come to, whatever they say beside."""
+    """Stored results, as Parquet or CSV, give the study's own summaries, whatever other columns they have."""
     table = results_table(results())
     path = tmp_path / f"results.{kind}"
     (pq.write_table if kind == "parquet" else pacsv.write_csv)(table, path)
@@ -104,7 +104,7 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
 
 
 def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
-    """Columns params., metrics. and tags. are read; the run that stands for the study is none of the trials."""
+    """Columns params., metrics. and tags. are read; the study's own run isn't counted as a trial."""
     path = file(
         tmp_path,
         "run_id,metrics.solved,metrics.solved_at_iteration,metrics.sparsity_error,params.model,params.seed,"
@@ -119,12 +119,12 @@ def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
         tmp_path, "params.model,params.seed,metrics.solved,metrics.curve/test_mse\nNMU,0,0.0,5.0\n", "b.csv"
     )
     table = read(unsolved).table
-    assert table["solved_at_iteration"].to_pylist() == [None]  # a metric that no run has is no column
+    assert table["solved_at_iteration"].to_pylist() == [None]  # a metric that no run has isn't a column
     assert "curve/test_mse" not in table.column_names
 
 
 def test_words_for_nothing_and_for_solved_are_many(tmp_path):
-    """True, 1, nan, NA and blanks are read as what they mean; large seeds keep every digit."""
+    """True, 1, nan, NA and blanks are read with their usual meanings; large seeds keep every digit."""
     text = HEAD + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
     table = read(file(tmp_path, "\ufeff" + text)).table
     assert table["outcome"].to_pylist() == ["solved", "unsolved", "solved"]
@@ -134,7 +134,7 @@ def test_words_for_nothing_and_for_solved_are_many(tmp_path):
 
 
 def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
-    """Constants, what follows from others, ids and measurements group nothing; the model is always named."""
+    """Constants, dependent columns, ids and measurements don't make groups; the model is always named."""
     rows = [f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)]
     head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
     found = read(file(tmp_path, head + "\n".join(rows)))
@@ -147,7 +147,7 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
 
 
 def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
-    """Grouping by less than what varies counts different cells together, and says so."""
+    """Grouping by fewer columns than vary pools different cells, and a note says so."""
     found = read(file(tmp_path, GOOD), by=["hidden_size"])
     (group,) = summarised_by(found.table, found.by, found.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
@@ -156,7 +156,7 @@ def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
 
 
 def test_several_files_are_one_table(tmp_path):
-    """Rows of several files are put together, whatever columns they lack; `source` tells them apart if asked."""
+    """Rows of several files are joined, whatever columns they lack; `source` separates them on request."""
     first = file(tmp_path, GOOD)
     second = file(tmp_path, GOOD.replace(",hidden_size", "").replace(",2,", ","), "b.csv")
     assert read(first, second).table.num_rows == 8  # without a hidden size they are other trials
@@ -170,7 +170,7 @@ def test_several_files_are_one_table(tmp_path):
 
 
 def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
-    """Wrong seeds, words and numbers are told with their rows and what stands there."""
+    """Wrong seeds, words and numbers are named with their rows and values."""
     text = HEAD + (
         "NMU,2,x,True,7000,1e-6\nNMU,2,1,perhaps,,\nNMU,2,2,True,soon,1e-6\nNMU,2,3,True,5,-1\nNMU,2,4,True,,0.1\n"
         "NMU,2,1.5,False,,\nNMU,2,,False,,\nNMU,2,9223372036854775808,False,,\n"
@@ -191,7 +191,7 @@ def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
 
 
 def test_infinite_numbers_are_refused(tmp_path):
-    """No time and no error is infinite, nor too great for a float; each is told once, in any column of numbers."""
+    """Infinite times and errors, and numbers beyond the range of a float, are named once each, in any column."""
     text = HEAD.replace("\n", ",iterations\n") + (
         "NMU,2,0,True,inf,1e-6,9000\nNMU,2,1,True,7000,-Infinity,9000\nNMU,2,2,False,,0.1,1e999\nNMU,2,3,True,7,0.1,9\n"
     )
@@ -218,14 +218,14 @@ def test_infinite_numbers_are_refused(tmp_path):
     ],
 )
 def test_files_that_hold_no_outcomes_are_refused(tmp_path, text, words):
-    """Empty files, missing or doubled columns, rows of other lengths and unknown outcomes are each told."""
+    """Empty files, missing or duplicate columns, rows of other lengths and unknown outcomes are named."""
     told = refusal(file(tmp_path, text))
     assert words in told
     assert "a.csv" in told
 
 
 def test_outcome_and_solved_must_agree(tmp_path):
-    """A file that says it both ways must say the same, and one that gives the last iteration must keep to it."""
+    """Both columns must agree, also with the last iteration if the file has it."""
     text = "model,seed,outcome,solved,solved_at,sparsity_error,iterations\nA,0,unsolved,True,,,9\nA,1,failed,,,,9\n"
     told = refusal(file(tmp_path, text))
     assert told.count("\n") == 1
@@ -235,7 +235,7 @@ def test_outcome_and_solved_must_agree(tmp_path):
 
 
 def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
-    """The message names files and rows of both, and what each says."""
+    """The message names file, row and outcome of both."""
     first, second = file(tmp_path, GOOD), file(tmp_path, GOOD.replace("9000", "9500"), "b.csv")
     told = refusal(first, second)
     assert "1 trial twice with different outcomes" in told
@@ -244,7 +244,7 @@ def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
 
 
 def test_parquet_columns_of_another_type_are_told(tmp_path):
-    """Dates where numbers belong are a mistake of the column, not of each row."""
+    """Dates in place of numbers are one mistake of the column, not one of each row."""
     table = pa.table({"seed": [0, 1], "solved": [True, False], "sparsity_error": [0.1, None]})
     times = pa.array([0, 1], pa.timestamp("ms"))
     pq.write_table(table.append_column("solved_at", times), tmp_path / "a.parquet")
@@ -252,7 +252,7 @@ def test_parquet_columns_of_another_type_are_told(tmp_path):
 
 
 def test_parquet_columns_of_any_type_are_read(tmp_path):
-    """Texts of several dictionaries, columns of nothing, and whole numbers that no float holds are read as they are."""
+    """Dictionary texts, null columns, and integers that no float can hold are read unchanged."""
     content = {
         "model": pa.array(["NMU", "NAU", None, "NMU"]),
         "note": pa.nulls(4),
@@ -280,14 +280,14 @@ def test_parquet_columns_of_any_type_are_read(tmp_path):
 
 
 def test_a_newer_schema_is_refused(tmp_path):
-    """A results file of a later version asks for an upgrade."""
+    """A results file of a later version gives a message that asks for an upgrade."""
     table = results_table(results()).replace_schema_metadata({"study.schema_version": "99"})
     pq.write_table(table, tmp_path / "a.parquet")
     assert "schema version 99" in refusal(tmp_path / "a.parquet")
 
 
 def test_what_is_no_such_file_is_told(tmp_path):
-    """A file that isn't there is named with its nearest neighbour; one that is no Parquet is told so."""
+    """A missing file is named with its nearest match, and a file that isn't Parquet is named as such."""
     file(tmp_path, GOOD, "seeds.csv")
     assert "there is seeds.csv" in refusal(tmp_path / "seed.csv")
     assert "can't be read as a parquet file" in refusal(file(tmp_path, GOOD, "b.parquet"))
@@ -296,13 +296,13 @@ def test_what_is_no_such_file_is_told(tmp_path):
 
 
 def test_results_of_trials_are_no_hyperparameters():
-    """Every column that all results have describes the trial, or what it was judged by, or is measured."""
+    """Every column common to all results is an attribute of the trial, a criterion or a measurement."""
     fixed = {*EMPTY_RESULTS.column_names, *metric_columns()}
     assert fixed - measured() == {"task", "model", "seed", "criterion"}
 
 
 def test_groups_are_in_order(tmp_path):
-    """Whatever the order of the rows, numbers ascend; words keep the order first seen."""
+    """Numbers ascend in any order of rows; words keep their first order."""
     rows = [f"{m},{h},{s},True,5,0.1" for h in (10, 2) for m in ("NMU", "NAC") for s in (0, 1)]
     found = read(file(tmp_path, HEAD + "\n".join(rows)))
     values = [group.values for group in summarised_by(found.table, found.by, found.metrics)]
@@ -310,7 +310,7 @@ def test_groups_are_in_order(tmp_path):
 
 
 def test_groups_partition_the_rows():
-    """Whatever the columns, every row is in one group and counted once."""
+    """Every row is in one group and counted once, whatever the columns."""
     random = np.random.default_rng(5)
     table = pa.table(
         {
@@ -333,7 +333,7 @@ def test_groups_partition_the_rows():
 
 
 def test_hyperparameters_that_differ_in_every_row_are_no_ids(tmp_path):
-    """One seed a model, a size or a learning rate each: every row is a trial of its own."""
+    """With one seed for each model, size or learning rate, every row is a trial."""
     models = [f"{model},2,{0.001 * (i + 1)},0,False,," for i, model in enumerate("ABCDE")]
     head = "model,hidden_size,learning_rate,seed,solved,solved_at,sparsity_error\n"
     assert len(read(file(tmp_path, head + "\n".join(models))).table) == 5
@@ -342,24 +342,24 @@ def test_hyperparameters_that_differ_in_every_row_are_no_ids(tmp_path):
 
 
 def test_rows_that_only_an_id_tells_apart_are_refused(tmp_path):
-    """Whether they repeat a trial or differ in a hyperparameter is for the reader to say."""
+    """The user decides if they are repeats of a trial or differ in a hyperparameter."""
     rows = [f"NMU,{0.1 * i},{seed},False,," for i in range(4) for seed in (0, 1)]
     text = "model,dropout_of_run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
-    assert len(read(file(tmp_path, text)).table) == 8  # four values of eight rows: a hyperparameter
+    assert len(read(file(tmp_path, text)).table) == 8  # four values in eight rows: a hyperparameter
     rows = [f"NMU,run{i},0,False,," for i in range(4)]
     text = "model,run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
     assert "differ from others only in run" in refusal(file(tmp_path, text))
 
 
 def test_a_files_own_source_tells_rows_apart(tmp_path):
-    """A column that a file calls source is a column like any other."""
+    """A column named source is treated like any other."""
     rows = [f"NMU,{device},{seed},False,," for device in ("gpu", "cpu") for seed in range(5)]
     found = read(file(tmp_path, "model,source,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)))
     assert (len(found.table), found.by) == (10, ("model", "source"))
 
 
 def test_nothing_among_numbers_is_nothing(tmp_path):
-    """Nan and NA in a column of numbers are the same as an empty field, and the others stay numbers."""
+    """Nan and NA in a column of numbers equal an empty field, and the other values stay numbers."""
     rows = [f"NMU,{lam},{seed},False,," for lam in ("nan", "NA", "", "0.1", "10") for seed in range(9)]
     rows = [row for i, row in enumerate(rows) if i % 9 < 3 or i >= 27]
     text = "model,lam,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows[6:])
@@ -374,7 +374,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CELLS, min_size=1, max_size=8), CELLS)
 def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
-    """No cell but a number begins like a formula, and what is read back of it is what was written."""
+    """Only numeric cells may begin like a formula, and the values read back equal those written."""
     schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
     written = to_csv(DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
     cells = list(csv.reader(io.StringIO(written)))
@@ -390,7 +390,7 @@ def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, tex
 
 
 def test_a_header_that_begins_like_a_formula_is_text(tmp_path):
-    """Names of columns are marked and read as cells are."""
+    """Column names are escaped and unescaped like cells."""
     written = to_csv(
         DataRows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}])
     )

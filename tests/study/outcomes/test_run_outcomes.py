@@ -1,5 +1,5 @@
-"""Runs from elsewhere become trials: each counts once, groups are all that varies but the seed, and each decision is
-said.
+"""Runs from other tools become trials: each counts once, all varying columns but the seed make groups, and each
+decision is stated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def outcomes(rows: list[dict[str, Any]], **choices: Any) -> RunOutcomes:
 
 
 def grid(**more: Any) -> list[dict[str, Any]]:
-    """Return the rows of the grid, with more columns: a value, or one for each row."""
+    """Return the rows of the grid with more columns, each given as a value or as a list with one value a row."""
     return [
         row | {name: value[place] if isinstance(value, list) else value for name, value in more.items()}
         for place, row in enumerate(GRID)
@@ -49,13 +49,13 @@ def grid(**more: Any) -> list[dict[str, Any]]:
 
 
 def said(found: RunOutcomes, start: str) -> str:
-    """Return what was decided about something."""
+    """Return the stated decisions about a topic."""
     (notice,) = [notice for notice in found.notices if notice.startswith(start)]
     return notice
 
 
 def test_groups_are_all_that_varies_but_the_seed() -> None:
-    """Hyperparameters make the groups, a column called as a metric is averaged, and the rest is left out."""
+    """Hyperparameters make groups, a column named like a metric is averaged, and other columns are left out."""
     found = outcomes(
         grid(
             batch_size=32,
@@ -85,13 +85,13 @@ def test_groups_are_all_that_varies_but_the_seed() -> None:
 
 @pytest.mark.parametrize("name", ["seed", "random_seed", "trainer.seed", "RNGSeed", "random_state", "cfg/train-seed"])
 def test_seeds_are_found_by_their_name(name: str) -> None:
-    """However a program calls the seed, its last word says it; another name must be given."""
+    """The last word of a column's name marks the seed; other names must be given."""
     rows = [{name if key == "seed" else key: value for key, value in row.items()} for row in GRID]
     assert outcomes(rows).table["seed"].to_pylist() == [row["seed"] for row in GRID]
 
 
 def test_without_a_seed_the_user_says_what_it_is() -> None:
-    """A column that isn't called so can be named; with none, runs are numbered, and no two share a number."""
+    """Any column can be named as the seed; without one, runs are numbered uniquely."""
     rows = [{("draw" if key == "seed" else key): value for key, value in row.items()} for row in GRID]
     with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*there is lr, optimizer, draw, val_acc"):
         outcomes(rows)
@@ -106,7 +106,7 @@ def test_without_a_seed_the_user_says_what_it_is() -> None:
 
 
 def test_failed_and_diverged_runs_are_counted() -> None:
-    """A run that failed, or says nothing, has failed; NaN is diverged; what hasn't ended or has no seed is left out."""
+    """A failed run or one without a value has failed; NaN is diverged; unfinished and seedless runs are dropped."""
     words = ["finished"] * 6 + ["FAILED", "killed", "crashed", "running", "finished", "finished"]
     rows = grid(status=words)
     rows[1]["val_acc"], rows[10]["val_acc"], rows[11]["seed"] = math.nan, None, None
@@ -124,7 +124,7 @@ def test_failed_and_diverged_runs_are_counted() -> None:
 
 @pytest.mark.parametrize(("repeats", "counts"), [("first", 0.11), ("last", 0.12)])
 def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
-    """A run with the hyperparameters and the seed of another is no trial of its own; a failure never counts instead."""
+    """A run with equal hyperparameters and seed is a repeat; a failure never replaces a result."""
     again = [GRID[0] | {"val_acc": value, "status": status} for value, status in
              ((0.10, "failed"), (0.11, "finished"), (0.12, "finished"), (0.13, "failed"))]  # fmt: skip
     found = outcomes([*again, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
@@ -134,7 +134,7 @@ def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
 
 
 def test_what_only_an_id_tells_apart_is_refused() -> None:
-    """If most runs differ in nothing but what looks like an id, the user must say what they are."""
+    """If most runs differ only in a column that looks like an id, the user must state its role."""
     rows = [{"seed": 0, "shape": f"{n}-{n + 1}", "val_acc": n / 10} for n in range(9)]
     with pytest.raises(InputError, match=r"8 of 9 runs .* if one of shape is a hyperparameter"):
         outcomes(rows)
@@ -142,7 +142,7 @@ def test_what_only_an_id_tells_apart_is_refused() -> None:
 
 
 def test_the_user_decides() -> None:
-    """Columns that are named with --by make groups, those with --metric are averaged, in the direction that is said."""
+    """Columns given by --by make groups; those given by --metric are averaged, in the given direction."""
     rows = grid(walltime=[1.5 + place for place in range(12)], depth=[2.5 + place for place in range(12)])
     found = outcomes(rows, by=["depth"], metrics=["walltime:lower", "val_acc:lower"])
     assert found.by == ("depth",)
@@ -158,7 +158,7 @@ def test_the_user_decides() -> None:
 
 
 def test_stated_outcomes_stay() -> None:
-    """Where runs say themselves whether they were solved, that is what they came to."""
+    """A run's own statement of success is its outcome."""
     solved = [place % 2 == 0 for place in range(12)]
     found = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
     assert found.table["outcome"].to_pylist() == ["solved", "unsolved"] * 6
@@ -166,14 +166,14 @@ def test_stated_outcomes_stay() -> None:
 
 
 def test_names_of_ours_are_marked() -> None:
-    """A hyperparameter that is called as one of our columns doesn't become one."""
+    """A hyperparameter with the name of a reserved column is renamed."""
     found = outcomes(grid(iterations=[100, 200] * 6))
     assert "iterations (hyperparameter)" in found.table.column_names
     assert found.by == ("lr", "optimizer", "iterations (hyperparameter)")
 
 
 def mlflow_rows(rows: list[dict[str, Any]]) -> pa.Table:
-    """Build the table of an MLflow experiment: of each run its id, its parent's, its status, its values."""
+    """Build the table of an MLflow experiment: each run's id, parent id, status and values."""
     return pa.table(
         {
             "run_id": [row["id"] for row in rows],
@@ -188,7 +188,7 @@ def mlflow_rows(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def test_nested_runs_with_seeds_are_the_trials() -> None:
-    """Runs above runs with seeds are left out, and the nested ones take their parameters; the time is theirs."""
+    """Parents of runs with seeds are dropped; the nested runs inherit their parameters and keep their own times."""
     rows: list[dict[str, Any]] = [{"id": "top", "lr": "9"}]
     for lr in ("0.1", "0.2"):
         rows.append({"id": lr, "parent": "top", "lr": lr, "val_acc": 1.0})
@@ -202,7 +202,7 @@ def test_nested_runs_with_seeds_are_the_trials() -> None:
 
 
 def test_nested_runs_without_seeds_are_parts() -> None:
-    """Where the runs above have the seeds, these are the trials, and the nested ones are left out."""
+    """If the parent runs have the seeds, these are the trials, and the nested runs are dropped."""
     rows: list[dict[str, Any]] = []
     for lr, seed in itertools.product(("0.1", "0.2"), range(3)):
         rows.append({"id": f"{lr}-{seed}", "lr": lr, "seed": str(seed), "val_acc": seed / 10})
@@ -223,7 +223,7 @@ WANDB = """\
 
 
 def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
-    """Its own columns aren't hyperparameters, its states say what failed, and its oldest run is the first."""
+    """W&B's own columns aren't hyperparameters, its states mark failures, and its oldest run comes first."""
     (tmp_path / "wandb.csv").write_text(WANDB)
     found = outcomes_of_runs(read_runs(tmp_path / "wandb.csv", is_wandb=True))
     assert found.table.select(["seed", "outcome", "trial_id", "training_s", "lr"]).to_pylist() == [
@@ -244,7 +244,7 @@ def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
     ("state", "solid,liquid,gas", False),
 ])  # fmt: skip
 def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str, is_status: bool) -> None:
-    """A column that is called so says which runs failed, if its words do; otherwise it is a hyperparameter."""
+    """A column with a state's name marks failures if its words are states; otherwise it is a hyperparameter."""
     rows = [f"{word},{seed},0.{5 + seed}" for word in words.split(",") for seed in range(3)]
     (tmp_path / "runs.csv").write_text("\n".join([f"{name},seed,val_acc", *rows]))
     found = outcomes_of_runs(read_runs(tmp_path / "runs.csv"))
@@ -254,7 +254,7 @@ def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str
 
 @pytest.mark.parametrize("name", ["trials.csv", "trials.tsv", "trials.parquet"])
 def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> None:
-    """Values come back, texts that a spreadsheet would compute are marked in CSV, and nothing is overwritten."""
+    """Values round-trip, texts that a spreadsheet would evaluate are escaped in CSV, and nothing is overwritten."""
     rows = grid(kind=["=1+1", "plain", "-late"] * 4)
     rows[0]["val_acc"] = math.nan
     found = outcomes(rows)
@@ -272,7 +272,7 @@ def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> No
 
 
 def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
-    """A table of runs may be a Parquet file, with typed columns; a file that is neither is refused."""
+    """A table of runs may be Parquet with typed columns; other formats are refused."""
     pq.write_table(table_of(GRID), tmp_path / "runs.parquet")
     assert outcomes_of_runs(read_runs(tmp_path / "runs.parquet")).by == ("lr", "optimizer")
     (tmp_path / "runs.xlsx").write_bytes(b"PK")
@@ -282,7 +282,7 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
 
 
 def test_a_weight_of_a_loss_is_no_metric() -> None:
-    """A hyperparameter may have a metric's word in its name: no run is taken for a repeat because of that."""
+    """A hyperparameter's name may contain a metric's word; its runs don't become repeats."""
     rows = [{**row, "loss_weight": weight} for row in GRID for weight in (1, 10)]
     found = outcomes(rows)
     assert set(found.by) == {"lr", "optimizer", "loss_weight"}
@@ -295,20 +295,20 @@ def test_a_weight_of_a_loss_is_no_metric() -> None:
 
 @pytest.mark.parametrize("choices", [{"metrics": ["seed"]}, {"by": ["lr", "seed"]}])
 def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) -> None:
-    """Whoever names it as one is told which columns there are."""
+    """The error for a seed named as a metric or hyperparameter lists the available columns."""
     with pytest.raises(InputError, match="the runs have no column 'seed'; there is lr, optimizer"):
         outcomes([dict(row) for row in GRID], **choices)
 
 
 def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
-    """Where others say whether they were solved, a run that crashed and says nothing counts as failed."""
+    """If other runs state their success, a crashed run without a statement counts as failed."""
     rows = [{"lr": 0.1, "seed": seed, "solved": "true", "status": "finished"} for seed in range(3)]
     rows.append({"lr": 0.1, "seed": 3, "solved": None, "status": "crashed"})
     assert outcomes(rows).table["outcome"].to_pylist() == ["solved"] * 3 + ["failed"]
 
 
 def test_outcomes_that_are_no_texts_are_refused_in_words(tmp_path: Path) -> None:
-    """A Parquet file may have numbers there: each row is named, as by a report."""
+    """A Parquet file may have numbers there: each row is named, as in a report."""
     pq.write_table(pa.table({"lr": [0.1, 0.1], "seed": [0, 1], "outcome": [0, 1]}), tmp_path / "runs.parquet")
     with pytest.raises(InputError, match="row 1: outcome: 0 isn't one of solved, unsolved"):
         outcomes_of_runs(read_runs(tmp_path / "runs.parquet"))

@@ -1,4 +1,4 @@
-"""Text files of any separator are read, with decimal commas and the error values of spreadsheets."""
+"""Text files with any separator, decimal commas, and error values of spreadsheets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = [["model", "seed", "acc"], ["a", "0", "0.3"], ["a", "1", "0.4"], ["b", "0
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".CSV"])
 def test_any_separator_is_read(tmp_path: Path, separator: str, suffix: str) -> None:
-    """Comma, semicolon, tab and pipe, with the mark that Excel begins a file with."""
+    """Comma, semicolon, tab and pipe are read, also after Excel's byte order mark."""
     path = tmp_path / f"runs{suffix}"
     path.write_text("\ufeff" + "\n".join(separator.join(row) for row in ROWS), encoding="utf-8")
     found = gather([read_source(path, metrics=["acc"])], None, wanted(["acc"]))
@@ -26,7 +26,7 @@ def test_any_separator_is_read(tmp_path: Path, separator: str, suffix: str) -> N
 
 
 def column(tmp_path: Path, *values: str, separator: str = ";", beside: str = "x") -> tuple[list[str | None], list[str]]:
-    """Return what a column of a file is read as, and what is said."""
+    """Return the type inferred for a file's column, and the notes."""
     lines = [separator.join((value, beside)) for value in ("value", *values)]
     lines[0] = f"value{separator}other"
     (tmp_path / "a.csv").write_text("\n".join(lines))
@@ -45,7 +45,7 @@ def column(tmp_path: Path, *values: str, separator: str = ";", beside: str = "x"
     (["relu, tanh", "1,5"], ["relu, tanh", "1,5"]),
 ])  # fmt: skip
 def test_decimal_commas_are_points(tmp_path: Path, values: list[str], read: list[str] | None) -> None:
-    """In columns of numbers alone; points or commas that separate thousands go."""
+    """Decimal commas are read in columns of numbers only; thousands separators are removed."""
     found, notices = column(tmp_path, *values)
     expected = [value.replace(",", ".") for value in values] if read is None else read
     assert found == expected
@@ -53,7 +53,7 @@ def test_decimal_commas_are_points(tmp_path: Path, values: list[str], read: list
 
 
 def test_an_ambiguous_column_is_said(tmp_path: Path) -> None:
-    """Whether 1,234 is a thousand or one can't be known, and neither can 1.234 beside decimal commas."""
+    """1,234 may be a thousand or one, and so may 1.234 beside decimal commas; a note says so."""
     assert column(tmp_path, "1,234", "2,500") == (
         ["1.234", "2.500"],
         ["decimal or thousands separators; ambiguous, so check it: 1,234 was read as 1.234: value"],
@@ -65,7 +65,7 @@ def test_an_ambiguous_column_is_said(tmp_path: Path) -> None:
 
 
 def test_a_comma_that_separates_values_is_no_decimal_comma(tmp_path: Path) -> None:
-    """A quoted number with a comma is told as such, since nothing says what it means."""
+    """A quoted number with a comma is refused as ambiguous."""
     (tmp_path / "a.csv").write_text('model,seed,acc\na,0,"0,5"\na,1,0.5\n')
     told = invoke("report", str(tmp_path / "a.csv"), "--metric", "acc")
     assert told.exit_code == 2
@@ -73,7 +73,7 @@ def test_a_comma_that_separates_values_is_no_decimal_comma(tmp_path: Path) -> No
 
 
 def test_error_values_of_spreadsheets_are_missing_and_said(tmp_path: Path) -> None:
-    """A cell with #N/A is empty, in whatever column, and one sentence says how many there are."""
+    """A cell with #N/A is empty in any column, and one sentence counts such cells."""
     (tmp_path / "a.csv").write_text("model,note,seed,acc\na,#REF!,0,0.5\na,x,1,#N/A\nb,x,0,#N/A\nb,x,1,0.75\n")
     found = gather([read_source(tmp_path / "a.csv", metrics=["acc"])], ["model"], wanted(["acc"]))
     assert found.table["acc"].to_pylist() == [0.5, None, None, 0.75]

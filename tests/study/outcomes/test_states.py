@@ -1,4 +1,4 @@
-"""States of runs are known in the words of all common tools, and a run that hasn't finished is never a result."""
+"""Run states in the words of all common tools; an unfinished run never becomes a result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.commands import invoke
 
 
 def states(words: list[str], name: str = "status", said: str = "", **columns: list[str]) -> list[str] | None:
-    """Return the states of runs with these words; None if the column doesn't hold states."""
+    """Return the states of runs with these words, or None if the column doesn't hold states."""
     found = find_states(pa.table({name: words, **columns}), read_state_words([said]))
     return None if found is None else [str(value) for value in found.values]
 
@@ -37,7 +37,7 @@ def states(words: list[str], name: str = "status", said: str = "", **columns: li
 def test_the_words_of_tools_are_known(
     finished: list[str], failed: list[str], stopped: list[str], running: list[str]
 ) -> None:
-    """MLflow, W&B, Optuna, Sacred, Slurm, Kubernetes, Vertex, ClearML, Neptune: in any case, with any separator."""
+    """MLflow, W&B, Optuna, Sacred, Slurm, Kubernetes, Vertex, ClearML, Neptune: any case, any separator."""
     expected = [
         *(["finished"] * len(finished) + ["failed"] * len(failed)),
         *(["stopped"] * len(stopped) + ["running"] * len(running)),
@@ -46,7 +46,7 @@ def test_the_words_of_tools_are_known(
 
 
 def test_a_word_of_several_meanings_is_asked_for() -> None:
-    """Ray Tune's TERMINATED has finished, Guild's was killed: other words or columns say it, else the user must."""
+    """TERMINATED means finished in Ray Tune and killed in Guild: other words or columns decide, or the user."""
     assert states(["TERMINATED", "ERROR"], training_iteration=["9", "2"]) == ["finished", "failed"]
     assert states(["terminated", "completed"]) == ["stopped", "finished"]
     with pytest.raises(InputError, match=r"'TERMINATED' has no clear meaning: .*--state-words 'TERMINATED=failed'"):
@@ -55,7 +55,7 @@ def test_a_word_of_several_meanings_is_asked_for() -> None:
 
 
 def test_an_unknown_word_is_asked_for() -> None:
-    """A word that no tool uses, or none at all, is neither a group nor a result; the user says what it means."""
+    """An unknown or empty word isn't a group or a result; the user must state its meaning."""
     with pytest.raises(InputError, match="'abgebrochen' has no clear meaning"):
         states(["finished", "abgebrochen"])
     assert states(["finished", "Abgebrochen"], said="abgebrochen=stopped") == ["finished", "stopped"]
@@ -80,12 +80,12 @@ def test_an_unknown_word_is_asked_for() -> None:
 def test_states_are_found_by_their_column_and_by_their_words(
     name: str, words: list[str], expected: list[str] | None
 ) -> None:
-    """A column of any name that has the words of states, or one of true and false; others are hyperparameters."""
+    """A column of state words, or of true and false, is found under any name; others are hyperparameters."""
     assert states(words, name) == expected
 
 
 def test_of_two_columns_the_worse_state_counts() -> None:
-    """A trial that is done but failed has failed."""
+    """A trial that is done and failed counts as failed."""
     assert states(["finished", "finished"], "state", hasCrashed=["false", "true"]) == ["finished", "failed"]
 
 
@@ -94,7 +94,7 @@ STATED += "0,0.2,FINISHED,0.8\n1,0.2,FINISHED,0.9\n"
 
 
 def test_a_report_counts_finished_rows_only(tmp_path: Path) -> None:
-    """What failed or was stopped counts as failed in its own row, without its metrics; what runs is left out."""
+    """Failed and stopped rows count as failed, without their metrics; running rows are dropped."""
     (tmp_path / "runs.csv").write_text(STATED)
     found = gather([read_source(tmp_path / "runs.csv")], None, wanted([], "val_acc > 0.85"))
     assert found.by == ("lr",)
@@ -115,7 +115,7 @@ def test_a_report_counts_finished_rows_only(tmp_path: Path) -> None:
 
 
 def test_import_and_report_agree(tmp_path: Path) -> None:
-    """Both take the same rows of a file for results, and so does the report of a DataFrame."""
+    """Both use the same rows of a file as results, and so does the report of a DataFrame."""
     (tmp_path / "runs.csv").write_text(STATED)
     imported = outcomes_of_runs(read_runs(tmp_path / "runs.csv")).table
     say = wanted(["val_acc"])
@@ -128,7 +128,7 @@ def test_import_and_report_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["solved", "outcome"])
 def test_a_failed_run_isnt_solved_whatever_it_says(tmp_path: Path, column: str) -> None:
-    """The state of a run counts before its own outcome, which may be missing."""
+    """A run's state overrides its own outcome, which may be missing."""
     yes = "true" if column == "solved" else "solved"
     (tmp_path / "a.csv").write_text(f"seed,state,{column}\n0,COMPLETE,{yes}\n1,FAIL,{yes}\n2,FAIL,\n")
     expected = ["solved", "failed", "failed"]
@@ -138,7 +138,7 @@ def test_a_failed_run_isnt_solved_whatever_it_says(tmp_path: Path, column: str) 
 
 
 def test_unusual_words_are_given_on_the_command_line(tmp_path: Path) -> None:
-    """Without them there is one error that names the words; with them both commands read the file."""
+    """Without them one error names the words; with them both commands read the file."""
     path = tmp_path / "a.csv"
     path.write_text("seed,state,acc\n0,complete,0.5\n1,complete,0.6\n2,kaputt,0.9\n")
     for command in (("report", str(path), "--metric", "acc", "--format", "csv"), ("import", "csv", str(path))):
@@ -182,7 +182,7 @@ _id,status,config.lr,config.seed,result.test_acc
 def test_tables_of_tools_are_read(
     tmp_path: Path, text: str, metrics: list[str], by: tuple[str, ...], failed: list[bool]
 ) -> None:
-    """What a tool says of a run itself, such as its iterations, is no hyperparameter; failures keep their setting."""
+    """A tool's own columns, such as iterations, aren't hyperparameters; failures keep their settings."""
     (tmp_path / "runs.csv").write_text(text)
     found = outcomes_of_runs(read_runs(tmp_path / "runs.csv"), RunChoices(metrics=metrics))
     assert found.by == by
@@ -190,7 +190,7 @@ def test_tables_of_tools_are_read(
 
 
 def test_optunas_value_has_no_direction(tmp_path: Path) -> None:
-    """Whether a study maximised or minimised isn't in its table, so it is asked for."""
+    """Its table doesn't have the study's direction, so the user must give it."""
     (tmp_path / "runs.csv").write_text(OPTUNA)
     with pytest.raises(InputError, match="--metric value:higher or value:lower"):
         outcomes_of_runs(read_runs(tmp_path / "runs.csv"))

@@ -1,4 +1,4 @@
-"""What a user says of the columns of a file: metrics and success."""
+"""User-supplied column roles: metrics and success."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUNS = "width,seed,val_mse,note\n8,0,0.1,x\n8,1,0.3,y\n16,0,,z\n16,1,inf,v\n16,2
 
 
 def read(path, text=RUNS, metrics=(), success=None, by=None) -> Outcomes:
-    """Read a file of this text, with what the user says of it."""
+    """Read a file with this text and these column roles."""
     path.write_text(text, encoding="utf-8")
     say = wanted(metrics, success)
     return gather([read_source(path, metrics=say.columns)], by, say)
@@ -30,7 +30,7 @@ def read(path, text=RUNS, metrics=(), success=None, by=None) -> Outcomes:
     ],
 )
 def test_success_is_judged_by_a_column(tmp_path, success, outcomes):
-    """A finite number solves the task or doesn't; anything else has diverged."""
+    """A finite number is solved or unsolved; any other value has diverged."""
     found = read(tmp_path / "a.csv", success=success)
     assert found.table["outcome"].to_pylist() == outcomes
     assert found.by == ("width",)
@@ -38,7 +38,7 @@ def test_success_is_judged_by_a_column(tmp_path, success, outcomes):
 
 
 def test_a_metric_alone_says_that_trials_ended(tmp_path):
-    """Without success, trials with a finite number have finished, and others diverged; there is no rate."""
+    """Without success, trials with a finite number have finished, others diverged, and there is no rate."""
     found = read(tmp_path / "a.csv", metrics=["val_mse"])
     assert found.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
     first, second = summarised_by(found.table, found.by, found.metrics)
@@ -47,7 +47,7 @@ def test_a_metric_alone_says_that_trials_ended(tmp_path):
 
 
 def test_trials_that_failed_stay_failed(tmp_path):
-    """What a column says is judged, but a trial that the file calls failed has no result."""
+    """A trial that the file marks as failed has no result, whatever the column holds."""
     text = "seed,outcome,loss\n0,failed,0.1\n1,unsolved,0.1\n2,FAILED,\n"
     found = read(tmp_path / "a.csv", text, success="loss < 1")
     assert found.table["outcome"].to_pylist() == ["failed", "solved", "failed"]
@@ -72,12 +72,12 @@ def test_own_outcomes_count_where_success_is_not_given(tmp_path):
     ],
 )
 def test_the_direction_is_given_or_follows_from_success(metric, success, is_higher_better):
-    """A suffix decides, else success by the same column, else the metric's name."""
+    """The direction comes from a suffix, else from success on the same column, else from the metric's name."""
     assert wanted([metric], success).metrics["acc"].higher_is_better == is_higher_better
 
 
 def test_a_direction_that_nothing_says_is_asked_for(tmp_path):
-    """A loss is better if it is lower; of a column whose name says nothing, the user must say it."""
+    """A loss is better if lower; for an unknown name the user must give the direction."""
     assert not wanted(["val_mse"]).metrics["val_mse"].higher_is_better
     text = "seed,quality\n0,3\n1,5\n"
     with pytest.raises(
@@ -94,20 +94,20 @@ def test_a_direction_that_nothing_says_is_asked_for(tmp_path):
     spaces=st.sampled_from(["", " ", "  "]),
 )
 def test_success_reads_back(column, operator, threshold, spaces):
-    """Column, operator and number come back, whatever the spaces."""
+    """Column, operator and number round-trip, with any spaces."""
     success = wanted(success=f"{spaces}{column}{spaces}{operator}{spaces}{threshold!r}{spaces}").success
     assert (success.column, success.operator, success.threshold) == (column, operator, threshold)
 
 
 @pytest.mark.parametrize("text", ["", "val_mse", "val_mse < ", "< 3", "val_mse = 3", "val_mse < nan", "val_mse < low"])
 def test_success_that_cannot_be_read_is_refused(text):
-    """One message says how it is written."""
+    """One message shows the required format."""
     with pytest.raises(InputError, match="must be a column, one of < <= > >=, and a number"):
         wanted(success=text)
 
 
 def test_what_could_be_a_metric_is_named(tmp_path):
-    """A file that says nothing of outcomes is refused once, with its columns of numbers; none is a hyperparameter."""
+    """A file without outcomes is refused once, with its numeric columns, none of which is a hyperparameter."""
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.csv")
     assert "--success 'val_mse < 0.01'" in str(caught.value)
@@ -115,7 +115,7 @@ def test_what_could_be_a_metric_is_named(tmp_path):
 
 
 def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
-    """What differs between two seeds is a metric, and what has few values; what each seed was tried with is none."""
+    """A column that differs between two seeds is a metric, even with few values; one crossed with the seeds isn't."""
     rows = [(width, seed, width / (3 + seed), int(width + seed > 12)) for width in (8, 12) for seed in (0, 1)]
     text = "\n".join(["width,seed,loss,errors", *(",".join(map(str, row)) for row in rows)])
     with pytest.raises(InputError, match=r"its columns of numbers are loss, errors$"):
@@ -132,14 +132,14 @@ def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
     ],
 )
 def test_columns_that_cannot_be_metrics_are_refused(tmp_path, said, words):
-    """A column that isn't there, or holds no numbers, is named with what is near or wrong."""
+    """A missing or non-numeric column is named with the nearest name or the fault."""
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.csv", **said)
     assert words in str(caught.value)
 
 
 def test_an_export_of_mlflow_has_its_metrics(tmp_path):
-    """A metric is found under MLflow's name of it."""
+    """A metric is found by its MLflow name."""
     text = "run_id,params.seed,params.width,metrics.val_acc\nr1,0,8,0.5\nr2,1,8,0.75\n"
     found = read(tmp_path / "a.csv", text, metrics=["val_acc:higher"])
     assert found.table["val_acc"].to_pylist() == [0.5, 0.75]

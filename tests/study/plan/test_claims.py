@@ -1,4 +1,4 @@
-"""Claims judged by results: the numbers that enter, the seeds that are asked for, and verdicts with their cost."""
+"""Claims judged by results: the numbers used, the seeds requested, and verdicts with their cost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def result(cell: Cell, seed: int, outcome: Outcome, at: int | None = None, **met
 
 
 def table(plan: Plan, **outcomes: list[Outcome]) -> TrialTable:
-    """Make the results of cells, by model, in the order of seeds."""
+    """Make the results of cells by model, in the order of seeds."""
     of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
     seeds = list(plan.spec.first_seeds) if plan.spec.until is None else list(range(plan.spec.until.max))
     rows = [
@@ -51,7 +51,7 @@ def judged(plan: Plan, results: TrialTable) -> ClaimVerdict:
 
 
 def test_a_difference_is_judged_seed_by_seed_until_it_is_shown() -> None:
-    """Both cells get 20 seeds, and 20 more if those don't say enough; verdict, evidence and cost are of these."""
+    """Both cells get 20 seeds, and 20 more if these don't decide; verdict, evidence and cost cover all of them."""
     plan = planned("{NMU: success_rate, exceeds: NAC-mul, by: 0.2}")
     clear = table(plan, NMU=[SOLVED] * 20, NAC_mul=[UNSOLVED] * 20)
     verdict = judged(plan, clear)
@@ -66,7 +66,7 @@ def test_a_difference_is_judged_seed_by_seed_until_it_is_shown() -> None:
 
 
 def test_it_is_refuted_where_the_contrary_is_shown_and_undecided_out_of_seeds() -> None:
-    """Equal cells refute a claimed difference of 0.5, and leave one of 0 undecided."""
+    """Equal cells refute a claimed difference of 0.5, and leave a difference of 0 undecided."""
     alike = [SOLVED, UNSOLVED] * 30
     plan = planned("{NMU: success_rate, exceeds: NAC-mul, by: 0.5}")
     assert judged(plan, table(plan, NMU=alike, NAC_mul=alike)).state == "refuted"
@@ -76,13 +76,13 @@ def test_it_is_refuted_where_the_contrary_is_shown_and_undecided_out_of_seeds() 
 
 
 def test_a_failed_trial_may_be_anything_and_a_diverged_one_is_not_solved() -> None:
-    """The number of a failed trial is unknown: it counts against what is to be shown, and against what is refuted."""
+    """A failed trial's number is unknown: it counts against both the claim and its refutation."""
     plan = planned("{NMU: success_rate, exceeds: NAC-mul}")
     verdict = judged(plan, table(plan, NMU=[SOLVED] * 15, NAC_mul=[DIVERGED] * 15))
     failing = judged(plan, table(plan, NMU=[FAILED] * 10 + [SOLVED] * 15, NAC_mul=[DIVERGED] * 25))
     assert failing.cells[0].evidence < 1
     assert (failing.failed, failing.cells[0].estimate, failing.state) == (10, 1.0, "open")
-    assert failing.trials == 40  # those that failed have no result
+    assert failing.trials == 40  # failed trials have no result
     assert verdict.failed == 0
     fixed = planned("{NMU: success_rate, exceeds: 0.9}", seeds="100")
     worst = [SOLVED] * 90 + [FAILED] * 10
@@ -91,7 +91,7 @@ def test_a_failed_trial_may_be_anything_and_a_diverged_one_is_not_solved() -> No
 
 
 def test_rates_below_a_number_are_judged_by_failures() -> None:
-    """`below: 0.5` is shown by trials that aren't solved, and the estimate is the rate itself."""
+    """`below: 0.5` is supported by unsolved trials, and the estimate is the rate itself."""
     plan = planned("{NMU: success_rate, below: 0.5}")
     verdict = judged(plan, table(plan, NMU=[UNSOLVED] * 18 + [SOLVED] * 2))
     assert (verdict.state, verdict.cells[0].estimate) == ("shown", pytest.approx(0.1))
@@ -101,7 +101,7 @@ def test_rates_below_a_number_are_judged_by_failures() -> None:
 
 
 def test_times_are_of_solved_trials_or_of_all() -> None:
-    """solved_at leaves unsolved trials out; in time_to_success they take all iterations."""
+    """solved_at excludes unsolved trials; time_to_success gives them all iterations."""
     of_solved, of_all = "{NMU: solved_at, below: 5000}", "{NMU: time_to_success, below: 5000}"
     half = [SOLVED, UNSOLVED] * 30
     plan = planned(of_solved, seeds="60")
@@ -113,7 +113,7 @@ def test_times_are_of_solved_trials_or_of_all() -> None:
 
 
 def test_times_of_pairs_are_differences_within_iterations() -> None:
-    """The estimate of `below` is that cell's minus the other's, and so negative."""
+    """The estimate of `below` is the cell's value minus the other's, so it is negative."""
     plan = planned("{NMU: time_to_success, below: NAC-mul, by: 2000}")
     verdict = judged(plan, table(plan, NMU=[SOLVED] * 20, NAC_mul=[UNSOLVED] * 20))
     assert (verdict.state, verdict.cells[0].estimate) == ("shown", -19_000)
@@ -121,7 +121,7 @@ def test_times_of_pairs_are_differences_within_iterations() -> None:
 
 
 def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
-    """Of a pair, on how many seeds the value is less by more than the bound; a diverged trial is worse than any."""
+    """For a pair, the value counts the seeds whose difference exceeds the bound; a diverged trial is worse than any."""
     plan = planned("{NMU: test_mse, below: NAC-mul, by: 0.5}", seeds="20")
     nmu, other = plan.cells
     rows = [result(nmu, seed, UNSOLVED, test_mse=1.0) for seed in range(20)]
@@ -138,7 +138,7 @@ def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
 
 
 def test_errors_of_solved_trials_leave_the_others_out() -> None:
-    """The sparsity error is of solved trials."""
+    """The sparsity error covers solved trials only."""
     plan = planned("{NMU: sparsity_error, below: 0.01}", seeds="20")
     nmu = plan.cells[0]
     rows = [result(nmu, seed, SOLVED, sparsity_error=1e-5) for seed in range(12)]
@@ -150,7 +150,7 @@ def test_errors_of_solved_trials_leave_the_others_out() -> None:
 
 
 def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
-    """Whatever the seeds are called: before, the claim is open, however clear it is."""
+    """The claim stays open until all seeds have ended, however clear it is, and whatever the seeds' names."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="[7, 3, 11, 5, 2, 9]")
     assert judged(plan, table(plan, NMU=[SOLVED] * 5)).state == "open"
     verdict = judged(plan, table(plan, NMU=[SOLVED] * 6))
@@ -158,7 +158,7 @@ def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
 
 
 def test_another_rule_leaves_what_holds_at_any_time() -> None:
-    """Where seeds are added for a precise rate there is no last look that was planned for claims."""
+    """If seeds are added for a precise rate, claims have no planned last look."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="{until: {half_width: 0.2, max: 40, batch: 10}}")
     few = table(plan, NMU=[SOLVED] * 3 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 40)
     assert judged(plan, few).state == "open"
@@ -169,7 +169,7 @@ def test_another_rule_leaves_what_holds_at_any_time() -> None:
 
 
 def test_several_claims_share_the_error() -> None:
-    """Evidence that is enough for one claim isn't for one of eight."""
+    """Evidence that decides a single claim doesn't decide one of eight."""
     one = "{NMU: success_rate, exceeds: 0.5}"
     values = [SOLVED] * 17 + [UNSOLVED] * 3
     alone, among = planned(one), planned(one, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
@@ -182,7 +182,7 @@ def test_several_claims_share_the_error() -> None:
 
 
 def test_progress_and_expectations() -> None:
-    """How many claims are decided, and how many seeds the rest may take; cells without a claim keep the first batch."""
+    """The text counts decided claims and the expected seeds; cells without a claim keep the first batch."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", "{NMU: success_rate, exceeds: 0.9}")
     nothing = TrialTable(results_table([]), plan.metrics)
     before = expected(plan, nothing)

@@ -1,4 +1,4 @@
-"""Laws of pairs: what is compared differs in its model, and in nothing that both are swept over."""
+"""Properties of pairs: compared cells differ in their model, and in no axis swept over both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def swept(text: str) -> list[Cell]:
 
 
 def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
-    """Each schedule of the NMU is compared with the one cell of the NAC-mul that has as many hidden units."""
+    """Each schedule of the NMU is compared with the NAC-mul cell that has as many hidden units."""
     found = pairs(
         swept(
             "models: [NMU, NAC-mul]\ngrid: {hidden_size: [2, 3]}\n"
@@ -40,13 +40,13 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
 
 
 def test_what_is_set_for_one_model_and_not_swept_tells_no_cells_apart() -> None:
-    """A model with a learning rate of its own is compared all the same: that is how it was set up."""
+    """A model with its own fixed learning rate is still compared: that is its setup."""
     ((one, other),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
     assert (one.value("learning_rate"), other.value("learning_rate")) == (0.01, 0.001)
 
 
 def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
-    """Where only the model compared with is swept, a cell is compared with each of its cells."""
+    """If only the compared model is swept, a cell is compared with each of its cells."""
     found = pairs(
         swept("models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"),
         "NMU",
@@ -56,7 +56,7 @@ def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
 
 @given(st.permutations(["NMU", "NAC-mul", "NALU", "NAC-add"]), st.sampled_from(["NMU", "NAC-mul"]))
 def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str], versus: str) -> None:
-    """Models in any order give the same pairs, in which every cell of the others stands once first."""
+    """Any order of models gives the same pairs, and every other cell comes first in exactly one run of pairs."""
     found = pairs(swept(f"models: {models}\ngrid: {{hidden_size: [2, 3], learning_rate: [1, 0.1]}}"), versus)
     assert {(a.model, a.value("hidden_size"), a.value("learning_rate")) for a, _ in found} == {
         (model, size, rate) for model in models if model != versus for size in (2, 3) for rate in (1.0, 0.1)
@@ -67,7 +67,7 @@ def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str]
 
 
 def test_a_cell_without_a_counterpart_is_told() -> None:
-    """Who sweeps one model further than the other learns which cell has nothing to be compared with."""
+    """If one model is swept further than the other, the cells without a counterpart are named."""
     found = swept("models: [{name: NMU, grid: {hidden_size: [2, 5]}}, NAC-mul]\nfixed: {learning_rate: 0.1}")
     with pytest.raises(InputError, match=r"different_from: NMU with hidden_size 5 has no counterpart .* NAC-mul"):
         pairs(found, "NAC-mul")

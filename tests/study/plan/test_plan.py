@@ -1,4 +1,4 @@
-"""Laws of the plan: ids name content and nothing else, and packs hold each trial once."""
+"""Properties of the plan: ids depend on content only, and packs hold each trial once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def planned(text: str = DEMO, **replaced: str) -> Plan:
 
 
 def test_ids_never_change() -> None:
-    """The ids of known cells and trials are these, for ever: results in stores are found by them."""
+    """The ids of known cells and trials never change: stored results are found by them."""
     found = planned()
     assert [cell.id for cell in found.cells[:2]] == ["c4a95f7d3bbbc776", "a5185d9a70b160ac"]
     assert found.trials[0].id == "5cf5112e3ae37b1c"
@@ -56,7 +56,7 @@ def test_names_and_order_are_not_in_ids() -> None:
 
 
 def test_more_seeds_leave_old_trials() -> None:
-    """Of 50 -> 300 seeds, the first 50 are the trials that were there."""
+    """From 50 to 300 seeds, the first 50 trials stay the same."""
     before, after = planned(), planned(seeds="300")
     old, new = ({trial.id for trial in p.trials} for p in (before, after))
     assert old < new
@@ -114,7 +114,7 @@ OTHER: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", cell_columns())
 def test_every_field_is_in_the_id(name: str) -> None:
-    """Changing any field of a cell, all of which change results, changes its id and its trials'."""
+    """A change of any field of a cell changes its id and its trials' ids."""
     cell = planned().cells[1]
     changed = cell.replace(**{name: OTHER[name]})
     assert changed.id != cell.id
@@ -122,7 +122,7 @@ def test_every_field_is_in_the_id(name: str) -> None:
 
 
 def test_equal_cells_are_merged_in_order() -> None:
-    """A model that a zip doesn't touch has one cell for all of its points, without a label."""
+    """A model outside a zip has one cell for all points of the zip, without a label."""
     found = planned()
     assert [(c.model, c.value("hidden_size"), c.value("sparsity_strength")) for c in found.cells] == [
         ("NMU", 2, 0.0),
@@ -144,7 +144,7 @@ def test_equal_cells_are_merged_in_order() -> None:
 
 
 def test_trials_are_cells_with_seeds() -> None:
-    """There is one trial for each cell and seed, and their count is known before they are made."""
+    """There is one trial for each cell and seed, and their count is known in advance."""
     found = planned(seeds="[7, 3]")
     assert [(t.cell, t.seed) for t in found.trials] == [(c, s) for c in found.cells for s in (7, 3)]
     assert found.trials_count == len(found.trials) == 12
@@ -152,7 +152,7 @@ def test_trials_are_cells_with_seeds() -> None:
 
 @pytest.mark.parametrize("name", cell_columns())
 def test_shape_key_lets_the_right_fields_differ(name: str) -> None:
-    """Trials share a pack if they differ in what changes no shape, and only then."""
+    """Trials share a pack only if they differ in fields that change no shape."""
     cell = planned().cells[1]
     may_differ = {
         "sparsity_strength",
@@ -174,7 +174,7 @@ def test_shape_key_lets_the_right_fields_differ(name: str) -> None:
 
 
 def test_trials_without_sparsity_share_a_pack() -> None:
-    """A cell whose regulariser is off trains beside those where it is on."""
+    """A cell without regulariser trains beside cells with one."""
     off, on, *_ = planned().cells
     assert off.value("sparsity_shape") is None
     assert on.value("sparsity_shape") == "linear"
@@ -191,7 +191,7 @@ def ids(found: Sequence[Pack]) -> list[str]:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
-    """Whatever is pending, checkpointed and asked for, every trial is in exactly one pack, beside its like."""
+    """Every pending, checkpointed or requested trial is in exactly one pack, beside trials of its shape."""
     pending = data.draw(st.lists(st.sampled_from(POOL), unique=True, max_size=120))
     slots = data.draw(st.integers(1, 12))
     size = data.draw(st.none() | st.integers(1, 40))
@@ -208,7 +208,7 @@ def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
 
 
 def test_kept_packs_are_formed_again() -> None:
-    """A pack with a checkpoint comes back as it was, unless a trial of it is done or already taken."""
+    """A pack with a checkpoint is restored, unless one of its trials is done or already taken."""
     first = [trial.id for trial in POOL[5:9]][::-1]
     overlapping = [POOL[8].id, POOL[9].id]
     gone = [POOL[20].id, "0123456789abcdef"]
@@ -222,13 +222,13 @@ def test_kept_packs_are_formed_again() -> None:
 
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:
-    """A kept pack that no engine could train, of two shapes, is not believed."""
+    """A stored pack of two shapes, which no engine can train, is ignored."""
     found = make_packs(POOL, slots=1, checkpointed=[[POOL[0].id, POOL[-1].id]])
     assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in found]
 
 
 def test_all_slots_are_kept_busy() -> None:
-    """With trials enough there are as many packs as slots, of balanced sizes, the costliest first."""
+    """With enough trials there are as many packs as slots, of balanced sizes, the costliest first."""
     trials = make_plan(load_spec("simple")).trials
     for slots in (1, 2, 3, 8):
         found = make_packs(trials, slots=slots)
@@ -241,7 +241,7 @@ def test_all_slots_are_kept_busy() -> None:
 
 
 def test_packs_are_as_large_and_cost_as_much_as_the_task_says() -> None:
-    """What a task declares of its packs and updates decides their sizes and costs, not the name of the task alone."""
+    """The task's declared packs and updates decide sizes and costs, not its name."""
     spec = load_spec("language")
     trials = make_plan(spec).trials
     family = spec.family
@@ -258,7 +258,7 @@ FUSED = ENGINES["fused"]
 @pytest.mark.parametrize("slots", [1, 2, 16])
 @pytest.mark.parametrize("seeds", [1, 3, 16, 50])
 def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: int) -> None:
-    """With seeds enough each draw serves all cells; with few, seeds are divided so that all slots end together."""
+    """With many seeds each draw serves all cells; with few, seeds are divided so that all slots end together."""
     trials = make_plan(load_spec("hidden-size")).trials
     some = [trial for trial in trials if trial.seed < seeds]
     found = make_packs(some, slots=slots, key_of=FUSED.pack_key)
@@ -275,7 +275,7 @@ def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: 
 @given(st.lists(st.sampled_from(make_plan(load_spec("hidden-size")).trials[::7]), unique=True), st.integers(1, 12))
 @settings(max_examples=30)
 def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slots: int) -> None:
-    """So is every trial where packs may hold many shapes, and no pack is empty."""
+    """Each trial is in one pack where packs may mix shapes, too, and no pack is empty."""
     found = make_packs(pending, slots=slots, key_of=FUSED.pack_key)
     assert sorted(ids(found)) == sorted(trial.id for trial in pending)
     assert all(pack.trials for pack in found)
@@ -284,7 +284,7 @@ def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slot
 
 @pytest.mark.parametrize("name", cell_columns())
 def test_the_fused_engine_trains_all_that_see_the_same_numbers_side_by_side(name: str) -> None:
-    """What an engine trains together is its own to say: here all but the sizes of rows, and how long trials train."""
+    """The engine decides what must be equal: here only the sizes of rows and the training length."""
     cell = planned().cells[1]
     must_be_equal = {
         "task", "input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows",
@@ -295,12 +295,12 @@ def test_the_fused_engine_trains_all_that_see_the_same_numbers_side_by_side(name
 
 
 def test_packs_do_not_depend_on_chance() -> None:
-    """The same trials are packed the same way every time."""
+    """Packing is deterministic."""
     assert make_packs(POOL, slots=3) == make_packs(POOL, slots=3)
 
 
 def test_nothing_to_do_needs_no_packs() -> None:
-    """No trials, no packs; and slots and sizes below one are refused."""
+    """Without trials there are no packs; slots and sizes below one are refused."""
     assert make_packs([], slots=2) == []
     with pytest.raises(ValueError, match="slots and size must be >= 1, but got slots=0"):
         make_packs(POOL, slots=0)
@@ -319,7 +319,7 @@ def test_larger_networks_cost_more() -> None:
     counts=st.lists(st.integers(1, 1200), min_size=1, max_size=6), slots=st.integers(1, 12), most=st.integers(1, 600)
 )
 def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
-    """Every trial is in one pack of one bundle; no bundle overfills a device, and no device waits for work there is."""
+    """Each trial is in one pack of one bundle; no bundle overfills a device, and no device idles with work left."""
     shapes = [planned().cells[0].replace(hidden_size=2 + i) for i in range(len(counts))]
     trials = [Trial(cell, seed) for cell, count in zip(shapes, counts, strict=True) for seed in range(count)]
 
@@ -338,7 +338,7 @@ def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
 
 
 def test_a_device_that_is_not_known_gets_packs_as_a_core_does():
-    """Where an engine can't say what fills a device, packs have their usual size, each alone."""
+    """If the engine doesn't know what fills a device, packs have their usual size, each alone."""
     trials = [Trial(planned().cells[0], seed) for seed in range(600)]
     made = make_packs(trials, slots=1, at_once=lambda cell: None)
     assert [len(p.trials) for p in made] == [len(p.trials) for p in make_packs(trials, slots=1)]

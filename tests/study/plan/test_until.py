@@ -1,4 +1,4 @@
-"""Laws of seeds until sure: what is asked for follows from results alone, grows only, and ends."""
+"""Properties of adaptive seeds: requests depend on results only, grow monotonically, and end."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ def planned(until: str, cells: str = CELLS) -> Plan:
 
 
 def table(plan: Plan, known: Known) -> TrialTable:
-    """Give the results that are known."""
+    """Return the table of known results."""
     cells = {cell.id: cell for cell in plan.cells}
     rows = [Result(trial=Trial(cells[cell_id], seed), outcome=came) for (cell_id, seed), came in known.items()]
     return TrialTable(results_table(rows))
 
 
 def asked(plan: Plan) -> set[tuple[str, int]]:
-    """Give the trials of a plan."""
+    """Return the trials of a plan."""
     return {(cell.id, seed) for cell in plan.cells for seed in plan.seeds(cell)}
 
 
 def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int], Outcome]:
-    """Draw what each trial would come to: each cell has a rate of its own, all kinds of rates."""
+    """Draw each trial's outcome: each cell has its own rate."""
     rng = np.random.default_rng(seed)
     truth = {}
     for cell in plan.cells:
@@ -78,7 +78,7 @@ def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int
 
 
 def rounds(plan: Plan, truth: Known) -> list[Plan]:
-    """Ask, train all that is asked for, and ask again, until nothing more is."""
+    """Request and train trials until no more are requested."""
     found = [extended(plan, table(plan, {}))]
     while True:
         more = extended(found[-1], table(plan, {key: truth[key] for key in asked(found[-1])}))
@@ -96,7 +96,7 @@ some_truth = st.builds(lambda seed, failing: (seed, failing), st.integers(0, 2**
 @given(some=some_truth, order=st.randoms(use_true_random=False))
 @settings(max_examples=15)
 def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, order):
-    """Results one batch after the other, or in any order and number: seeds are only added, and end up the same."""
+    """Results in batches, or in any order and number, only add seeds, and reach the same final plan."""
     plan = planned(until)
     truth = drawn(plan, some[0], failing=some[1])
     now, known = extended(plan, table(plan, {})), {}
@@ -115,7 +115,7 @@ def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, ord
 @given(some=some_truth, order=st.randoms(use_true_random=False))
 @settings(max_examples=10)
 def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
-    """A table shuffled, with trials of other studies and of seeds beyond `max`, gives the same plan."""
+    """A shuffled table, with trials of other studies and of seeds beyond `max`, gives the same plan."""
     plan = planned(until)
     truth = drawn(plan, *some[:1], failing=some[1])
     known = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
@@ -137,7 +137,7 @@ combined = st.builds(
 @given(some=some_truth, seeds=st.lists(combined, min_size=1, max_size=5, unique=True))
 @settings(max_examples=5)
 def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, seeds):
-    """A study that had `seeds: {init, data}` before keeps those trials, and its rule judges by plain seeds alone."""
+    """A study that had `seeds: {init, data}` keeps those trials, but its rule uses plain seeds only."""
     plan = planned(until)
     truth = drawn(plan, *some[:1], failing=some[1])
     mine = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
@@ -153,7 +153,7 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, see
 @given(some=some_truth)
 @settings(max_examples=20)
 def test_asked_twice_it_answers_the_same(until, some):
-    """What has grown by some results doesn't grow by them again."""
+    """Requested again with the same results, the plan doesn't grow."""
     plan = planned(until)
     for stage in rounds(plan, truth := drawn(plan, *some[:1], failing=some[1])):
         results = table(plan, {key: truth[key] for key in asked(stage)})
@@ -162,14 +162,14 @@ def test_asked_twice_it_answers_the_same(until, some):
 
 
 def test_seeds_that_are_given_stay():
-    """A file that says how many seeds there are is planned by nobody else."""
+    """A file with a fixed number of seeds isn't planned adaptively."""
     plan = make_plan(parse_spec(f"{CELLS}\nseeds: 3", source="test"))
     assert extended(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
     assert verdicts(plan, TrialTable(results_table([]))) == []
 
 
 def test_each_cell_stops_where_its_interval_is_narrow():
-    """Of a cell that always succeeds and one at a half, the first stops early and the second uses all seeds."""
+    """A cell that always succeeds stops early, and a cell with rate one half uses all seeds."""
     plan = planned(NARROW)
     first, second, third = plan.cells
     truth = {(first.id, n): Outcome.SOLVED for n in range(MOST)}
@@ -188,7 +188,7 @@ def test_each_cell_stops_where_its_interval_is_narrow():
 
 
 def test_pairs_stop_where_they_are_told_apart():
-    """Both cells of a pair have its seeds; the cell that is in two pairs has those of the pair that needs more."""
+    """Both cells of a pair have its seeds; a cell in two pairs has those of the pair that needs more."""
     plan = planned(APART)
     apart, alike, versus = plan.cells
     truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
@@ -205,12 +205,12 @@ def test_pairs_stop_where_they_are_told_apart():
 
 
 def test_a_pair_that_was_told_apart_stays_so():
-    """Where another pair has both cells go on, and what follows looks alike, the verdict is that of the pair's end."""
+    """If another pair extends both cells and they look alike later, the verdict at the pair's end stays."""
     plan = planned(APART, MANY_TO_MANY)
     one, two, a, b = plan.cells
     assert len(pairs(plan.cells, "NAC-mul")) == 4
     truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
-    # it wins over one of both at first, which catches up later; the other keeps it going, being just like it
+    # it beats one of the two at first, which catches up later; the other is equal to it and keeps it going
     truth |= {(cell.id, n): Outcome.SOLVED for cell in (one, b) for n in range(2 * BATCH)}
     truth |= {(a.id, n): Outcome.SOLVED for n in range(2 * BATCH, MOST)}
     end = rounds(plan, truth)[-1]
@@ -223,7 +223,7 @@ def test_a_pair_that_was_told_apart_stays_so():
 
 @of_cells
 def test_a_batch_that_is_half_done_decides_nothing(until):
-    """While results of a batch are pending no cell is sure, however clear those are that are in."""
+    """While results of a batch are pending, no cell is decided, however clear its results are."""
     plan = extended(planned(until), TrialTable(results_table([])))
     results = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     results |= {(plan.cells[2].id, n): Outcome.UNSOLVED for n in range(MOST)}
@@ -236,7 +236,7 @@ def test_a_batch_that_is_half_done_decides_nothing(until):
 
 @of_cells
 def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
-    """A cell of which every trial fails gets seeds up to `max`, knows nothing in the end, and others go on."""
+    """A cell whose trials all fail gets seeds up to `max` and stays undecided, and others continue."""
     plan = planned(until)
     truth = drawn(plan, 3) | {(plan.cells[0].id, n): Outcome.FAILED for n in range(MOST)}
     end = rounds(plan, truth)[-1]
@@ -247,7 +247,7 @@ def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
 
 @pytest.mark.parametrize(("most", "batch", "seeds"), [(5, 5, 5), (7, 5, 7), (3, 20, 3), (40, None, 40)])
 def test_the_last_batch_is_cut(most, batch, seeds):
-    """No cell gets more than `max` seeds, whatever the batch; of 20 where it isn't given."""
+    """No cell gets more than `max` seeds, whatever the batch; the default batch is 20."""
     given = "" if batch is None or batch > most else f", batch: {batch}"
     plan = planned(f"{{half_width: 0.01, max: {most}{given}}}")
     first = extended(plan, TrialTable(results_table([])))
@@ -257,7 +257,7 @@ def test_the_last_batch_is_cut(most, batch, seeds):
 
 
 def test_seeds_expected_are_those_that_come():
-    """Before there are results the mean over all rates is expected; of a cell that is done, what it had."""
+    """Without results the expectation is the mean over all rates; for a finished cell it is its count."""
     plan = planned(NARROW)
     sampling = statistics.FixedWidth(0.2, BATCH, MOST)
     assert set(expected(plan, TrialTable(results_table([]))).values()) == {math.ceil(sampling.expected())}
@@ -270,7 +270,7 @@ def test_seeds_expected_are_those_that_come():
 
 
 def test_pairs_that_differ_are_expected_to_need_fewer():
-    """What either alone has solved so far says how many seeds a pair will need; nothing known is in between."""
+    """Rates that differ so far lower the number of seeds expected for a pair; without results it lies between."""
     plan = planned(APART)
 
     def of(wins: int) -> int:
@@ -284,7 +284,7 @@ def test_pairs_that_differ_are_expected_to_need_fewer():
 
 
 def test_progress_counts_what_is_sure_and_what_is_next():
-    """The sentence counts sure cells and the trials without a result, whatever else is in the store."""
+    """The sentence counts decided cells and trials without a result, whatever else is stored."""
     plan = extended(planned(NARROW), TrialTable(results_table([])))
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     *_, before, end = rounds(plan, truth)
@@ -298,7 +298,7 @@ def test_progress_counts_what_is_sure_and_what_is_next():
 
 
 def test_intervals_are_those_that_allow_for_the_looks():
-    """Tables show the calibrated interval where the rate is wanted, the anytime one where cells are compared."""
+    """Tables show the calibrated interval if the rule is about rates, and the anytime interval if it compares cells."""
     narrow, apart = (rate_intervals(planned(until).spec) for until in (NARROW, APART))
     k, n = np.array([0, 3, 6]), np.array([6, 12, 6])
     assert narrow.name == "Clopper-Pearson (calibrated)"

@@ -1,4 +1,4 @@
-"""Laws of seeds until sure of a metric: what is asked for follows from results alone, grows only, and ends."""
+"""Properties of adaptive seeds by a metric: requests depend on results only, grow monotonically, and end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def planned(until: str) -> Plan:
 
 
 def table(plan: Plan, known: Known) -> TrialTable:
-    """Make the results that are known."""
+    """Make the table of known results."""
     cells = {cell.id: cell for cell in plan.cells}
     rows = [
         Result(trial=Trial(cells[cell_id], seed), outcome=of)
@@ -64,7 +64,7 @@ def asked(plan: Plan) -> set[tuple[str, int]]:
 def drawn(
     plan: Plan, seed: int, *, failing: float = 0.0, diverging: float = 0.0
 ) -> dict[tuple[str, int], float | Outcome]:
-    """Draw each trial's metric: each cell has a mean and a deviation of its own."""
+    """Draw each trial's metric: each cell has its own mean and deviation."""
     rng = np.random.default_rng(seed)
     truth: dict[tuple[str, int], float | Outcome] = {}
     for cell in plan.cells:
@@ -77,7 +77,7 @@ def drawn(
 
 
 def stages(plan: Plan, truth: Known) -> list[Plan]:
-    """Train all that is asked for until nothing more is, and list the plans on the way."""
+    """Train all requested trials until no more are requested, and list the plans on the way."""
     plans = [extended(plan, table(plan, {}))]
     while True:
         known = {key: truth[key] for key in asked(plans[-1])}
@@ -89,7 +89,7 @@ def stages(plan: Plan, truth: Known) -> list[Plan]:
 
 @either
 def test_combined_seeds_of_an_earlier_version_count_for_nothing(until):
-    """A metric's rule judges by plain seeds alone, wherever the numbers of combined seeds would point to."""
+    """A metric's rule uses plain seeds only, whatever the numbers of combined seeds suggest."""
     plan = planned(until)
     truth = drawn(plan, 1)
     plain = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
@@ -106,7 +106,7 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until):
 @given(seed=st.integers(0, 10**6), failing=st.sampled_from([0.0, 0.2]), diverging=st.sampled_from([0.0, 0.05]))
 @settings(max_examples=15, deadline=None)
 def test_plans_only_grow_and_end(until: str, seed: int, failing: float, diverging: float) -> None:
-    """Seeds are added in batches up to `max`, none is taken back, and half a batch decides nothing."""
+    """Seeds are added in batches up to `max`, none is removed, and half a batch decides nothing."""
     plan = planned(until)
     truth = drawn(plan, seed, failing=failing, diverging=diverging)
     plans = stages(plan, truth)
@@ -119,7 +119,7 @@ def test_plans_only_grow_and_end(until: str, seed: int, failing: float, divergin
 
 
 def test_a_mean_stops_where_it_is_known() -> None:
-    """Each cell stops at the first look at which Student's interval is narrow; the verdict has mean and interval."""
+    """Each cell stops at the first look with a narrow Student interval; the verdict has mean and interval."""
     plan = planned(NARROW)
     first, second, third = plan.cells
     rng = np.random.default_rng(3)
@@ -145,7 +145,7 @@ def test_a_mean_stops_where_it_is_known() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.DIVERGED, math.inf])
 def test_without_a_number_there_is_no_mean(outcome: float | Outcome) -> None:
-    """One trial that diverged sends its cell to `max`, unsure; the verdict counts it, and the table says why."""
+    """One diverged trial sends its cell to `max`, undecided; the verdict counts it, and the table says why."""
     plan = planned(NARROW)
     truth = {key: 0.01 * key[1] for key in drawn(plan, 0)}
     first, *others = plan.cells
@@ -164,7 +164,7 @@ def test_without_a_number_there_is_no_mean(outcome: float | Outcome) -> None:
 
 
 def test_a_failed_trial_counts_for_nothing() -> None:
-    """It has no result: the mean is of the others."""
+    """A failed trial has no result: the mean covers the others."""
     plan = planned(NARROW)
     truth = {key: Outcome.FAILED if key[1] == 3 else 0.01 * key[1] for key in drawn(plan, 0)}
     end = stages(plan, truth)[-1]
@@ -172,14 +172,14 @@ def test_a_failed_trial_counts_for_nothing() -> None:
 
 
 def test_equal_values_do_not_end_it() -> None:
-    """Values that don't vary have no interval, as everywhere: their cell gets all seeds."""
+    """Values without variance have no interval, so their cell gets all seeds."""
     plan = planned(NARROW)
     end = stages(plan, dict.fromkeys(drawn(plan, 0), 1.0))[-1]
     assert {len(end.seeds(cell)) for cell in plan.cells} == {MOST}
 
 
 def test_pairs_are_ranked_seed_by_seed() -> None:
-    """Less is better, ties are left out, and a trial that diverged is worse than any that has a number."""
+    """Lower is better, ties are dropped, and a diverged trial is worse than any number."""
     plan = planned(APART)
     one, alike, versus = plan.cells
     truth: dict[tuple[str, int], float | Outcome] = dict.fromkeys(drawn(plan, 0), 1.0)
@@ -197,7 +197,7 @@ def test_pairs_are_ranked_seed_by_seed() -> None:
 
 
 def test_seeds_expected_follow_from_the_deviation() -> None:
-    """Without results the most is expected; then what the deviation calls for; of a cell that is done, what it had."""
+    """Without results the maximum is expected, then the number from the deviation; for a finished cell its count."""
     plan = planned(NARROW)
     assert set(expected(plan, TrialTable(results_table([]))).values()) == {MOST}
     known = {(cell.id, n): float(n % 2) * 2.6 for cell in plan.cells for n in range(BATCH)}
@@ -210,7 +210,7 @@ def test_seeds_expected_follow_from_the_deviation() -> None:
 
 
 def test_rates_beside_a_metric_allow_for_any_rule() -> None:
-    """Where a metric decides on seeds, the rate's interval holds whenever it stops."""
+    """If a metric decides on seeds, the rate's interval holds at any stopping time."""
     assert rate_intervals(planned(NARROW).spec).name == "anytime-valid"
 
 
@@ -229,7 +229,7 @@ def test_a_mistake_says_what_must_hold(until: str, message: str) -> None:
 
 
 def test_pairs_and_cells_share_a_table() -> None:
-    """Verdicts of both kinds, and cells without an interval, stand in one table: what one doesn't have is blank."""
+    """Verdicts of both kinds, and cells without an interval, share one table with blank missing values."""
     plan = planned(NARROW)
     one, two, other = plan.cells
     results = table(plan, {(cell.id, 0): 1.0 for cell in plan.cells})

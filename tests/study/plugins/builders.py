@@ -1,4 +1,4 @@
-"""A package `theirlab`, installed, that offers something of each kind."""
+"""An installed package `theirlab` with a plug-in of each kind."""
 
 from __future__ import annotations
 

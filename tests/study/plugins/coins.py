@@ -1,4 +1,4 @@
-"""A family of tasks with an engine of its own, as a plug-in package has it: how often does a coin show heads?"""
+"""A family of tasks with its own engine, as in a plug-in package: how often does a coin show heads?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import strings: what is one, and what was meant by what is none."""
+"""Import strings: valid ones, and corrections of invalid ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}z", fullmatch=True)  # no keyword en
 
 @given(st.lists(NAMES, min_size=1, max_size=4), NAMES)
 def test_an_import_string_reads_as_it_is_written(modules, name):
-    """Every dotted name with one colon and an object's name is an import string, and is written the same."""
+    """A dotted name, one colon and an object's name form an import string, which round-trips."""
     import_string = ImportString(".".join(modules), name)
     assert parse_import_string(str(import_string)) == import_string
     assert is_import_string(str(import_string))
@@ -29,7 +29,7 @@ def test_an_import_string_reads_as_it_is_written(modules, name):
     ],
 )  # fmt: skip
 def test_what_was_meant_is_suggested(text):
-    """A path, a call, a second colon, spaces and a leading dot aren't part of one, and the message says what is."""
+    """A path, a call, a second colon, spaces and a leading dot are invalid, and the message gives the correction."""
     with pytest.raises(InputError, match=r"must be package\.module:object.*did you mean 'mylab\.spirals:train'"):
         parse_import_string(text)
 
@@ -39,6 +39,6 @@ def test_what_was_meant_is_suggested(text):
     ["", ":", "mylab:", ":train", "mylab.spirals", "a..b:c", "my-lab:train", "mylab.class:train", "mylab:a.b", "1a:b"],
 )
 def test_anything_else_is_refused(text):
-    """What isn't an import string is refused by a message that says what is one."""
+    """Anything else is refused by a message that explains import strings."""
     with pytest.raises(InputError, match=r"must be package\.module:object"):
         parse_import_string(text)

@@ -1,4 +1,4 @@
-"""Plug-ins of an installed package are known by their names in a study, from the file to the report."""
+"""Plug-ins of an installed package are known by name in a study, from the file to the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.study.plugins.builders import install_theirlab
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of installed packages, on the path of this process and of those that it starts."""
+    """Return a folder of installed packages, on the path of this process and its subprocesses."""
     folder = install_theirlab(tmp_path / "site-packages")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -33,7 +33,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def study(folder: Path, *words: str) -> str:
-    """Run a command in a folder, and return what it printed."""
+    """Run a command in a folder, and return its output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
@@ -47,7 +47,7 @@ def study(folder: Path, *words: str) -> str:
     ("task", "models"), [("spirals", ["little"]), ("products", ["shifted", "NMU", "theirlab.models:mixed"])]
 )
 def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: str, models: list[str]) -> None:
-    """They are planned, trained, listed and shown; the package's version stands for the code."""
+    """They are planned, trained, listed and shown; the package's version identifies the code."""
     folder = tmp_path / "study"
     folder.mkdir()
     content = PACKED_STUDY | {"task": {"name": task}, "models": models, "success": {}, "seeds": 2}
@@ -64,7 +64,7 @@ def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: s
 
 
 def test_an_engine_is_chosen_by_its_name(site: Path) -> None:
-    """Its family names it, and so may a user; `auto` gives it no other cell, and what isn't an engine is refused."""
+    """The family or the user may name it; `auto` gives it no other cell, and unknown engines are refused."""
     coin, cell = canonical_cell("coins", "euro", {}), canonical_cell("simple", "NMU", {})
     assert engine_for("auto", coin, "cpu").name == engine_for("thrower", coin, "cpu").name == "thrower"
     assert engine_for("auto", cell, "cpu").name == "fused"

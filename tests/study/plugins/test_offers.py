@@ -1,4 +1,4 @@
-"""Installed plug-ins are found by name, nothing is imported, and versions are checked."""
+"""Installed plug-ins are found by name without an import, and their versions are checked."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ OFFERS = "[seeded_study.tasks]\nspirals = mylab.tasks:Spirals\n[seeded_study.mod
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """Return a folder of installed packages, with one that would fail if it were imported."""
+    """Return a folder of installed packages, with one that fails on import."""
     folder = write(tmp_path / "site-packages", mylab__="raise AssertionError", mylab__tasks="", mylab__models="")
     monkeypatch.syspath_prepend(installed(folder, entry_points=OFFERS))
     return folder
 
 
 def test_a_plugin_is_found_by_name_and_kind(site):
-    """A name means what its group offers, and finding it imports nothing."""
+    """A name refers to its group's entry, and finding it imports nothing."""
     assert find_plugin("tasks", "spirals") == ImportString("mylab.tasks", "Spirals")
     assert find_plugin("models", "spirals") == ImportString("mylab.models", "mlp")
     assert "mylab" not in sys.modules
 
 
 def test_the_nearest_name_is_suggested(site):
-    """A wrong name gets the nearest one, be it a plug-in's or built in; or else all of them."""
+    """A wrong name gets the nearest plug-in or built-in name, or else all names."""
     with pytest.raises(InputError, match=r"isn't among the tasks .*did you mean 'spirals'"):
         find_plugin("tasks", "spiral")
     with pytest.raises(InputError, match="did you mean 'arithmetic'"):
@@ -40,7 +40,7 @@ def test_the_nearest_name_is_suggested(site):
 
 
 def test_two_packages_with_one_name_are_refused(site, tmp_path, monkeypatch):
-    """A name that two packages offer is nobody's: the message names both and what each means by it."""
+    """A name offered by two packages is ambiguous: the message names both and their objects."""
     other = installed(tmp_path / "other", name="yourlab", entry_points="[seeded_study.tasks]\nspirals = yourlab:S\n")
     monkeypatch.syspath_prepend(other)
     with pytest.raises(InputError, match=r"more than one.*mylab \(mylab.tasks:Spirals\), yourlab \(yourlab:S\)"):
@@ -48,7 +48,7 @@ def test_two_packages_with_one_name_are_refused(site, tmp_path, monkeypatch):
 
 
 def test_a_plugin_without_an_object_is_refused(tmp_path, monkeypatch):
-    """An entry point that names a module only can't be loaded, and says so."""
+    """An entry point that names only a module is refused with a message."""
     offers = "[seeded_study.units]\nu = mylab\n"
     monkeypatch.syspath_prepend(installed(tmp_path, entry_points=offers))
     with pytest.raises(InputError, match=r"'u' is offered by mylab as 'mylab', which must be package\.module:object"):
@@ -56,14 +56,14 @@ def test_a_plugin_without_an_object_is_refused(tmp_path, monkeypatch):
 
 
 def test_an_installed_module_is_its_version(site, tmp_path):
-    """Of what is installed nothing is copied: its name and version are its identity, without an import."""
+    """Installed code isn't copied: its name and version identify it, without an import."""
     code = read_source_code([find_plugin("tasks", "spirals")], tmp_path / "study")
     assert (dict(code.files), code.identity()) == ({}, "mylab==1.2")
     assert "mylab" not in sys.modules
 
 
 def test_the_package_that_has_the_module_counts(tmp_path, monkeypatch):
-    """Where two packages share a top-level name, the version is that of the one which has the module."""
+    """If two packages share a top-level name, the version is that of the one with the module."""
     site = tmp_path / "site-packages"
     installed(write(site, lab__tasks=""), name="lab-tasks", version="1")
     site = tmp_path / "more" / "site-packages"
@@ -75,7 +75,7 @@ def test_the_package_that_has_the_module_counts(tmp_path, monkeypatch):
 
 
 def test_a_module_that_no_installer_wrote_has_no_version(tmp_path, monkeypatch):
-    """What lies among installed packages and belongs to none can't be told apart later, and is refused."""
+    """A module in the packages folder that belongs to no package has no identity, and is refused."""
     monkeypatch.syspath_prepend(write(tmp_path / "site-packages", loose=""))
     with pytest.raises(InputError, match="belongs to no package with a version"):
         read_source_code([ImportString("loose", "train")], tmp_path)

@@ -1,4 +1,4 @@
-"""Laws of `--columns`: the tables that people publish have the statistics that were asked for, and no others."""
+"""Properties of `--columns`: published tables have exactly the requested statistics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Read = Callable[[Sequence[str]], dict[str, str]]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Read:
-    """Write the demo's LaTeX and Markdown with some columns, and return their texts."""
+    """Write the demo's LaTeX and Markdown with the given columns, and return their texts."""
 
     def read(names: Sequence[str]) -> dict[str, str]:
         files = write_report(tmp_path / "out", report_of(*demo(), columns=names), ["latex", "md"])
@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Read:
 
 
 def rows_of(tex: str) -> list[list[str]]:
-    """Return the cells of a tabular's rows, those of the header as many as they span."""
+    """Return the cells of a tabular's rows; header cells are repeated for each column they span."""
     rows = []
     for line in tex.splitlines():
         if line.endswith(" \\\\") and "seeds that have" not in line:
@@ -58,7 +58,7 @@ def columns_of(tex: str) -> str:
     ],
 )
 def test_tables_have_the_columns_that_were_chosen(write: Read, names: list[str], titles: list[str]) -> None:
-    """Label columns stay, statistics follow in the order that was given; each row of LaTeX has as many cells."""
+    """Label columns stay, statistics follow in the given order; each row of LaTeX has as many cells."""
     files = write(names)
     head = next(line for line in files["report.md"].splitlines() if line.startswith("| model"))
     markdown = [cell.strip() for cell in head.strip("|").split("|")]
@@ -70,7 +70,7 @@ def test_tables_have_the_columns_that_were_chosen(write: Read, names: list[str],
 
 
 def test_numbers_are_those_of_the_whole_table(write: Read) -> None:
-    """A chosen column has the texts that it has among all others, in LaTeX and in Markdown."""
+    """A chosen column has the same texts as in the full table, in LaTeX and in Markdown."""
     few, more = (rows_of(write(names)["cells.tex"]) for names in (["solved_at_mean"], ["success_rate", "solved_at"]))
     assert [row[3] for row in few[-9:]] == [row[5] for row in more[-9:]]
     rows = cell_rows(*demo())
@@ -79,14 +79,14 @@ def test_numbers_are_those_of_the_whole_table(write: Read) -> None:
 
 
 def test_every_column_of_the_table_can_be_chosen() -> None:
-    """LaTeX has each statistic that the table of the page has, by the same name."""
+    """LaTeX has each statistic of the page's table, under the same name."""
     rows = cell_rows(*demo())
     for column in summaries_table(rows, is_full=True).columns[len(rows.keys) :]:
         assert columns_of(latex(rows, command="x", names=[column.name])) == "llrr"
 
 
 def test_columns_that_are_not_there_are_one_error() -> None:
-    """All of them are named, each with the nearest, and what there is."""
+    """The error names all of them, each with the nearest name, and lists the available columns."""
     with pytest.raises(InputError) as told:
         check_columns(cell_rows(*demo()), ["succes_rate", "seeds", "foo"])
     text = str(told.value)

@@ -1,4 +1,4 @@
-"""Every column of every file that real studies write is described, and holds what its description says."""
+"""Every column of every file that real studies write is described, and its values match the description."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from study.store import Store
 from tests.study.lab import packed_study, reference_study, study_of
 from tests.study.search.test_search_by_metrics import spec_of
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 FILES: Mapping[str, Mapping[str, ColumnNote]] = {
@@ -88,7 +88,7 @@ def ran(spec: Spec, store: Path, *, is_search: bool = False) -> StudyResults:
 
 
 def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Collection[str]]) -> ColumnNote | None:
-    """Return what describes a column, if words in braces stand for the names given."""
+    """Return a column's description; words in braces stand for the given names."""
     plain = re.sub(r" \((hyperparameter|metric|column)\)$", "", name)
     for pattern, note in columns.items():
         before, word, after = re.split(r"\{(\w+)\}", pattern) if "{" in pattern else (pattern, "", "")
@@ -98,7 +98,7 @@ def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Co
 
 
 def names_in(results: StudyResults) -> dict[str, Collection[str]]:
-    """Return what the words in braces stand for in the files of a study."""
+    """Return the names for the words in braces in a study's files."""
     search = results.search
     return {
         "hyperparameter": names_of(cell for cell in results.plan.cells),
@@ -112,7 +112,7 @@ def names_in(results: StudyResults) -> dict[str, Collection[str]]:
 
 
 def holds(note: ColumnNote, value: Any) -> bool:
-    """Tell whether a value is one of those that a description allows."""
+    """Return True if a description allows the value."""
     if value is None:
         return bool(note.empty)
     if note.values == "true or false":
@@ -127,7 +127,7 @@ def holds(note: ColumnNote, value: Any) -> bool:
 def mistakes(
     table: pyarrow.Table, columns: Mapping[str, ColumnNote], names: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Name the columns that nothing describes, and those with a value that isn't as described."""
+    """Name undescribed columns, and columns with a value that contradicts the description."""
     wrong = []
     for name in table.column_names:
         note = note_of(columns, name, names)
@@ -145,7 +145,7 @@ def read(path: Path) -> pyarrow.Table:
 
 
 def check(results: StudyResults, out: Path, expected: Sequence[str]) -> None:
-    """Write a study's files, and compare each with its description; cells are the same in CSV and in Parquet."""
+    """Write a study's files, and compare each with its description; cells are equal in CSV and Parquet."""
     files = {path.name: path for path in write_study_report(results, out, ["csv", "parquet"])}
     assert {name.removesuffix(".csv") for name in files if name.endswith(".csv")} == set(expected)
     names = names_in(results)
@@ -180,7 +180,7 @@ def test_columns_of_an_arithmetic_study(tmp_path: Path) -> None:
 
 
 def test_columns_of_groups(tmp_path: Path) -> None:
-    """Rows of a study by an axis with labels, with the published estimators: columns as of cells, in both formats."""
+    """Rows of a study by a labelled axis, with the published estimators, in both formats."""
     store = tmp_path / "studies"
     results = ran(parse_spec(ARITHMETIC, source="little.yaml"), store)
     report = tabulate(
@@ -211,7 +211,7 @@ def test_columns_of_a_search(lab: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
-    """Metrics of a task of one's own, without success; means are compared with those of another study."""
+    """Metrics of a user's task, without success; means are compared with those of another study."""
     store = tmp_path / "studies"
     results = ran(packed_study(packed_lab), store)
     check(results, tmp_path / "out", ["cells", "tests"])
@@ -235,13 +235,13 @@ def test_columns_of_series(tmp_path: Path) -> None:
 
 
 def test_what_is_not_described_would_be_found() -> None:
-    """The laws above can fail: by a column without a description, and by a value that isn't as described."""
+    """The checks above detect an undescribed column, and a value that contradicts the description."""
     names: Mapping[str, Collection[str]] = {name: [] for name in ("axis", "hyperparameter", "metric")}
     wrong = pyarrow.table({"lost_mean": [1.0], "seeds": [1.5], "success_rate": [1.5], "complete": [None]})
     assert [text.partition(":")[0] for text in mistakes(wrong, CELLS, names)] == wrong.column_names
 
 
 def test_the_name_of_a_metric_may_have_any_characters() -> None:
-    """A metric's name is inserted after the table of columns is read, so that it can't add fields or lines to it."""
+    """A metric's name is inserted after the table of columns is parsed, so it can't add fields or lines."""
     name = "a | b <c>\n  d"
     assert list(of_metric(name, Metric())) == [name + column[1:] for column in of_metric("m", Metric())]

@@ -1,4 +1,4 @@
-"""Laws of tables by columns, and of the formats that they share with a study's report."""
+"""Properties of tables by columns, and of the formats shared with a study's report."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def write(
 
 
 def body(text: str) -> list[str]:
-    """Give the rows of a tabular that hold numbers."""
+    """Give the rows of a tabular with numbers."""
     below = text[text.index("\\midrule") : text.index("\\bottomrule")]
     return [line for line in below.splitlines() if line.endswith("\\\\")]
 
 
 def plain(line: str) -> str:
-    """Take escapes out of LaTeX."""
+    """Remove escapes from LaTeX."""
     return re.sub(r"\\[&%$#_{}]", "", line)
 
 
 def test_the_published_table_and_the_right_one_stand_beside_each_other():
-    """The mean of the NAU's solved-at at +, and of the NAC+'s error, are there as published and right."""
+    """The NAU's mean solved-at on +, and the NAC+'s mean error, are there as published and as corrected."""
     table = summaries_table(groups(published(), BY.names))
     rows = {row[:2]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     places = [i for i, title in enumerate(table.header) if title == "as published"]
@@ -86,7 +86,7 @@ def test_the_published_table_and_the_right_one_stand_beside_each_other():
 
 
 def test_csv_and_parquet_say_the_same_in_full(tmp_path):
-    """Both have the columns as they were, and every statistic to the last bit."""
+    """Both have the original columns, and every statistic to the last bit."""
     summaries = published()
     files = write(tmp_path, summaries)
     table = pq.read_table(files["cells.parquet"])
@@ -103,7 +103,7 @@ def test_csv_and_parquet_say_the_same_in_full(tmp_path):
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path):
-    """Read, summarised and written twice, every file is the same."""
+    """Reading, summarising and writing twice gives equal files."""
     first, second = write(tmp_path / "a", published()), write(tmp_path / "b", published())
     assert set(first) == {"report.md", "cells.csv", "cells.parquet", "cells.tex"}
     for name, path in first.items():
@@ -111,7 +111,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path):
 
 
 def test_only_the_formats_asked_for_are_written(tmp_path):
-    """Other files of an earlier report are left alone."""
+    """Other files of an earlier report are left unchanged."""
     write(tmp_path, published())
     before = (tmp_path / "cells.csv").read_bytes()
     assert set(write(tmp_path, published()[:1], formats=("latex",))) == {"cells.tex"}
@@ -120,7 +120,7 @@ def test_only_the_formats_asked_for_are_written(tmp_path):
 
 @pytest.mark.parametrize("as_published", [True, False])
 def test_latex_has_the_published_layout(as_published):
-    """Op, Model, Success rate, Solved at with median and mean, Sparsity error; a rule between operations."""
+    """Op, Model, Success rate, Solved at with median and mean, Sparsity error; a rule separates operations."""
     names = [] if as_published else ["success_rate", "solved_at", "sparsity_error_mean"]
     text = latex.latex(groups(published(as_published), BY.names), command="x", names=names)
     lines = text.splitlines()
@@ -141,7 +141,7 @@ def test_latex_has_the_published_layout(as_published):
 
 
 def test_what_findings_call_better_than_all_others_is_bold(tmp_path):
-    """A row that ties with another, or leads by chance, isn't bold; one that beats all others is, in every format."""
+    """A row that ties with another, or leads by chance, isn't bold; a row that beats all others is, in every format."""
     letters = {"A": "s" * 20, "B": "u" * 20, "C": "s" * 4 + "u" * 16}
     table = outcomes_table(
         model=[model for model, outcomes in letters.items() for _ in outcomes],
@@ -161,7 +161,7 @@ def test_what_findings_call_better_than_all_others_is_bold(tmp_path):
 
 
 def test_incomplete_groups_are_marked_everywhere(tmp_path):
-    """A group with a failed or a pending trial shows how many of its seeds are in, and a dagger in LaTeX."""
+    """A group with a failed or pending trial shows its finished seeds, and a dagger in LaTeX."""
     table = pa.table(
         {
             "model": ["A", "A", "A", "B"],
@@ -186,7 +186,7 @@ def test_incomplete_groups_are_marked_everywhere(tmp_path):
 
 
 def test_names_cannot_become_markup(tmp_path):
-    """Whatever a name holds is text in LaTeX and Markdown, and symbols are those of the model."""
+    """Names are escaped as text in LaTeX and Markdown, and symbols are the model's."""
     values = [(HOSTILE, name) for name in (*MODELS, *SYMBOLS.model_names, HOSTILE)]
     summaries = [GroupSummary(seeds=1, values=value, metrics=error_of(0.0)) for value in values]
     files = write(tmp_path, summaries, pa.schema([("a_b", pa.string()), ("model", pa.string())]), name=HOSTILE)
@@ -204,7 +204,7 @@ def test_names_cannot_become_markup(tmp_path):
 
 
 def test_values_are_written_as_mathematics():
-    """Ranges, operations and numbers are mathematics; what isn't there has a word."""
+    """Ranges, operations and numbers are mathematics; a missing value has a word."""
     assert latex.latex_value("interpolation_range", "[-6,-2]|[2,6.1]") == r"$[-6,-2] \cup [2,6.1]$"
     assert latex.latex_value("interpolation_range", "anything|_") == r"anything\textbar{}\_"
     assert latex.latex_value("hidden_size", 1000) == "$1{,}000$"
@@ -214,7 +214,7 @@ def test_values_are_written_as_mathematics():
 
 
 def test_an_estimate_outside_its_interval_is_written_with_the_ends():
-    """How far an interval reaches from an estimate can't be said of one beside it, as a faulty estimator's may be."""
+    """A faulty estimator's estimate may lie outside its interval, where distances to the ends are undefined."""
     (one,) = published()[:1]
     beside = replace(one.as_published, solved_at_mean=100.0, solved_at_interval=(200.0, 300.0))
     text = latex.latex(groups([replace(one, as_published=beside)], BY.names), command="x")
@@ -222,7 +222,7 @@ def test_an_estimate_outside_its_interval_is_written_with_the_ends():
 
 
 def test_many_groups_are_written_in_the_order_given(tmp_path):
-    """Rows come as the groups do, whatever their number."""
+    """Rows keep the order of the groups, whatever their number."""
     random = np.random.default_rng(2).permutation(300).tolist()
     summaries = [GroupSummary(seeds=1, values=(n,)) for n in random]
     files = write(tmp_path, summaries, pa.schema([("n", pa.int64())]))

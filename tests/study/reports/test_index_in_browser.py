@@ -1,4 +1,4 @@
-"""Laws of a store's index as a real browser shows it."""
+"""Properties of a store's index in a real browser."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def entry_of(name, summaries, labels, **changes):
 
 @pytest.fixture(name="others")
 def _others():
-    """Return the cells of another study: three of the demo's with another learning rate, and one that it lacks."""
+    """Return the cells of another study: three of the demo's with another learning rate, and one missing there."""
     counts = {"solved": 3, "unsolved": 7}
     shared = [published_cell("NAC-mul", hidden_size=size, iterations=100_000) for size in (2, 3, 10, 20)]
     return summaries_of(*((cell.replace(learning_rate=0.01), counts) for cell in shared))
@@ -59,7 +59,7 @@ def _others():
 
 @pytest.fixture(name="entries")
 def _entries(demo, others):
-    """Return entries of each kind: whole, with a name as long as a phone is wide, without results, unreadable."""
+    """Return entries of each kind: complete, with a name as wide as a phone, without results, unreadable."""
     return [
         entry_of("demo", *demo),
         entry_of("other", others, {}, question='<script>alert("x")</script><b>bold</b>?'),
@@ -71,7 +71,7 @@ def _entries(demo, others):
 
 @pytest.fixture(name="write")
 def _write(tmp_path):
-    """Return what writes a page of entries and returns its path."""
+    """Return a function that writes a page of entries and returns its path."""
 
     def write(entries, refresh_s=1000.0, **changes):
         path = tmp_path / "index.html"
@@ -89,14 +89,14 @@ def tick(page, *names):
 
 
 def comparison(page):
-    """Read the rows of the comparison, as they are shown."""
+    """Read the visible rows of the comparison."""
     return [row.locator("td").all_inner_texts() for row in page.locator("#comparison tbody tr").all()]
 
 
 @in_every_scheme
 @at_every_width
 def test_the_page_opens_from_disk_in_silence(visit, write, entries, scheme, width):
-    """No error, no warning and no request, in light and dark, on a laptop and on a phone; what is outside is text."""
+    """There are no errors, warnings or requests, in light and dark, on laptop and phone; foreign text stays text."""
     visited = visit(write(entries), width=width, scheme=scheme)
     assert visited.page.get_by_text('<script>alert("x")</script><b>bold</b>?').is_visible()
     assert visited.page.get_by_text("line 1: a mistake").is_visible()
@@ -108,7 +108,7 @@ def test_the_page_opens_from_disk_in_silence(visit, write, entries, scheme, widt
 
 @at_every_width
 def test_the_page_is_as_wide_as_the_screen(visit, write, entries, width):
-    """Nothing but the comparison's table scrolls sideways, whatever a name, a question or an error is."""
+    """Only the comparison's table scrolls sideways, whatever the length of names, questions and errors."""
     page = visit(write(entries), width=width).page
     assert page.evaluate(_OVERFLOW) == 0
     tick(page, "demo", "long" * 30)
@@ -117,7 +117,7 @@ def test_the_page_is_as_wide_as_the_screen(visit, write, entries, width):
 
 
 def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, others):
-    """The cells that `study report --compare` compares are the rows of both, with their texts; others are in one."""
+    """The cells compared by `study report --compare` are rows of both; the others are in one column."""
     visited = visit(write(entries))
     tick(visited.page, "demo", "other")
     compared = with_study(demo[0], others, "other", (table_of(demo[0]), table_of(others)))
@@ -136,7 +136,7 @@ def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, othe
 
 
 def test_equal_cells_are_matched_whatever_else_a_study_has(visit, write, demo):
-    """A study with some of the very cells of another, and different sweeps, shares just these."""
+    """A study that shares some exact cells with another, and has other sweeps, is matched on just these."""
     summaries, labels = demo
     some = entry_of("some", summaries[4:6], labels)
     page = visit(write([entry_of("demo", summaries, labels), some], option="--store 'a b'")).page
@@ -153,7 +153,7 @@ def test_equal_cells_are_matched_whatever_else_a_study_has(visit, write, demo):
 
 
 def test_any_number_of_ticked_studies_stand_in_one_table(visit, write, demo, others):
-    """A row is a cell, with columns for each study; studies that share cells match by these, others by sweeps."""
+    """A row is a cell, with columns for each study; studies match by shared cells, or else by sweeps."""
     summaries, labels = demo
     ticked = {"demo": demo, "other": (others, {}), "some": (summaries[4:6], labels)}
     page = visit(write([entry_of(name, *cells) for name, cells in ticked.items()])).page
@@ -175,7 +175,7 @@ def test_any_number_of_ticked_studies_stand_in_one_table(visit, write, demo, oth
 
 
 def test_ticks_say_what_they_do(visit, write, entries):
-    """None shows nothing; one asks for others; studies without results have no tick."""
+    """No tick shows nothing; one tick asks for others; studies without results can't be ticked."""
     page = visit(write(entries)).page
     section, status = page.locator("#comparison"), page.locator("#ticked")
     assert page.locator(".tick input").count() == 3
@@ -188,7 +188,7 @@ def test_ticks_say_what_they_do(visit, write, entries):
 
 
 def test_all_is_reached_and_set_by_keyboard(visit, write, entries):
-    """Tab leads through the controls to each study's tick, which has a name, then to its links, tags and details."""
+    """Tab leads to each study's named tick, then to its links, tags and details."""
     entries = [replace(entries[0], tags=("paper",), failed=1, failures=[FailureEntry(1, "no luck")]), entries[1]]
     page = visit(write(entries)).page
     seen = []
@@ -206,7 +206,7 @@ def test_all_is_reached_and_set_by_keyboard(visit, write, entries):
 
 
 def test_links_lead_to_report_and_runs(visit, write, entries):
-    """Each study's links say whose they are; a study that has none has no link."""
+    """Each study's links name the study; a study without report or runs has no link."""
     page = visit(write(entries)).page
     assert page.get_by_role("link", name="Report of demo").get_attribute("href") == "demo/report/report.html"
     runs = page.get_by_role("link", name="MLflow runs of demo")
@@ -216,7 +216,7 @@ def test_links_lead_to_report_and_runs(visit, write, entries):
 
 @pytest.fixture(name="many")
 def _many(entries):
-    """Return entries of many studies, each with another name, number, share, age and set of tags."""
+    """Return entries of many studies, each with its own name, number, share, age and set of tags."""
     now = datetime.now(UTC)
     return [
         replace(
@@ -235,13 +235,13 @@ def _many(entries):
 
 
 def names(page):
-    """Return the numbers of the studies that are shown, in their order."""
+    """Return the numbers of the visible studies, in order."""
     visible = page.locator("li[data-study]:visible").all()
     return [int(item.get_attribute("data-study").removeprefix("study-")) for item in visible]
 
 
 def test_studies_are_filtered_by_words_states_and_tags(visit, write, many):
-    """Those that have every word, the state and every tag stay; a click on a tag filters, another releases it."""
+    """Studies with every word, the state and every tag stay; clicking a tag filters, another click releases it."""
     page = visit(write(many)).page
     search, state = page.get_by_role("searchbox"), page.get_by_label("Show")
     search.fill("QUESTION 1")
@@ -273,7 +273,7 @@ def test_studies_are_filtered_by_words_states_and_tags(visit, write, many):
     ],
 )
 def test_studies_are_sorted(visit, write, many, order, key):
-    """By what is chosen, ties as they were, and in the reverse order; a reload keeps it."""
+    """Sorting is stable and reversible, and a reload keeps it."""
     page = visit(write(many)).page
     page.get_by_label("Sort by").select_option(order)
     wanted = [int(entry.name.removeprefix("study-")) for entry in sorted(many, key=key)]
@@ -285,7 +285,7 @@ def test_studies_are_sorted(visit, write, many, order, key):
 
 
 def test_the_axis_of_a_strip_is_read_without_a_pointer(visit, write, entries):
-    """Its limits stand at the ends of the axis, its unit above it."""
+    """Its limits are at the ends of the axis, its unit above it."""
     page = visit(write(entries), width=390).page
     figure = page.locator("li[data-study=demo] figure")
     assert figure.locator("figcaption").inner_text() == "success rate (share of trials)"
@@ -297,7 +297,7 @@ def test_the_axis_of_a_strip_is_read_without_a_pointer(visit, write, entries):
 
 
 def test_failures_and_what_trains_now_are_told(visit, write, entries):
-    """Reasons with their counts lead to logs; each cell in training says how far it is."""
+    """Reasons with their counts lead to logs; each cell in training shows its progress."""
     cells = (CellTraining("lr 0.1", 4, 0.25), CellTraining("lr 0.01", 1, None))
     beat = Heartbeat(
         "demo", 7, 90, 5, 2, 0, 0, left_s=65.0, workers=2, at=datetime.now(UTC), metric="loss",
@@ -319,7 +319,7 @@ def test_failures_and_what_trains_now_are_told(visit, write, entries):
 
 @pytest.fixture(name="serve")
 def _serve(write):
-    """Return what writes a page, serves it, and returns its address; it is served until the test ends."""
+    """Return a function that writes a page, serves it until the test ends, and returns its address."""
     with ExitStack() as stack:
 
         def serve(entries, **changes):
@@ -330,7 +330,7 @@ def _serve(write):
 
 
 def test_a_served_page_follows_the_store(visit, write, serve, entries):
-    """What is written anew is shown without a reload, and nothing is lost of what the reader has set."""
+    """Updates appear without a reload, and the reader's settings are kept."""
     running = [replace(entries[0], holder="process 12", failed=1, failures=[FailureEntry(1, "no luck")]), *entries[1:]]
     visited = visit(serve(running, refresh_s=0.2))
     page = visited.page
@@ -362,7 +362,7 @@ def test_a_served_page_follows_the_store(visit, write, serve, entries):
 
 
 def test_a_page_whose_server_is_away_says_so(visit, write, serve, entries):
-    """It keeps what it shows, and goes on when its server answers again."""
+    """The page keeps its content, and continues when its server answers again."""
     page = visit(serve(entries, refresh_s=0.2)).page
     page.context.set_offline(True)
     expect(page.get_by_text("No answer from study ui")).to_be_visible()
@@ -374,7 +374,7 @@ def test_a_page_whose_server_is_away_says_so(visit, write, serve, entries):
 
 
 def test_a_page_opened_as_a_file_asks_for_nothing(visit, write, entries):
-    """One that is kept up to date reads the same, and makes no request when it comes into view."""
+    """A page that is kept up to date reads the same, and makes no request when it comes into view."""
     visited = visit(write([replace(entries[0], holder="process 12")], is_live=True))
     visited.page.evaluate(_IN_VIEW)
     visited.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -1,4 +1,4 @@
-"""The index as text: nothing from outside is markup, and it is the same for the same content."""
+"""The index as text: outside text isn't markup, and equal content gives equal bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVIL = '<script>alert("x")</script>&\x1b[2J'
 
 
 def test_whatever_comes_from_outside_is_escaped() -> None:
-    """Names, questions, findings, errors and addresses are text on the page, and so are values beside each other."""
+    """Names, questions, findings, errors, addresses and compared values are text on the page."""
     texts = dict.fromkeys(("name", "question", "finding", "error", "holder"), EVIL)
     content = {"same": {EVIL: EVIL}, "keys": [], "titles": {EVIL: EVIL}, "columns": [], "rows": []}
     entry = IndexEntry(**texts, report='r"><script>', beside=content)
@@ -29,7 +29,7 @@ def test_whatever_comes_from_outside_is_escaped() -> None:
 
 
 def test_the_page_loads_nothing() -> None:
-    """Its policy allows its own style and script alone."""
+    """Its policy allows only its own style and script."""
     page = index_page(StoreIndex(where="", entries=[]), AT)
     assert "default-src 'none'" in page
     assert "script-src 'sha256-" in page
@@ -37,7 +37,7 @@ def test_the_page_loads_nothing() -> None:
 
 
 def test_a_page_is_written_in_place_of_an_index_only(tmp_path: Path) -> None:
-    """An earlier index is replaced; any other file is told and stays. Control characters are written out."""
+    """An earlier index is replaced; any other file is named and kept. Control characters are escaped."""
     path = tmp_path / "index.html"
     write_index(path, StoreIndex(where=EVIL, entries=[]), AT)
     assert "\x1b" not in path.read_text()
@@ -50,7 +50,7 @@ def test_a_page_is_written_in_place_of_an_index_only(tmp_path: Path) -> None:
 
 
 def test_what_stands_beside_another_study_has_a_limit() -> None:
-    """Each cell has its id, its name, the values that vary and its numbers as texts; too many cells have nothing."""
+    """Each cell has its id, name, varying values and numbers as texts; too many cells have none of these."""
     of_sizes = summaries_of(*((published_cell(hidden_size=size), {"solved": 3, "unsolved": 1}) for size in (2, 3)))
     content = beside(cell_rows(of_sizes, {}), of_sizes)
     assert content is not None

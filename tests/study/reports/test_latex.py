@@ -1,4 +1,4 @@
-"""Tables in LaTeX fit a column of a two-column paper, by the estimate that chooses columns and by LaTeX itself."""
+"""LaTeX tables fit a column of a two-column paper, by the estimate that chooses columns and by LaTeX itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def estimate_in(tex: str) -> float:
 
 
 def test_usual_columns_fit_a_column() -> None:
-    """Whatever is left out is named, and what was asked for isn't cut but said to be wide."""
+    """Omitted columns are named; requested columns aren't dropped, but a note says that they are too wide."""
     for name, tex in tables().items():
         assert (estimate_in(tex) <= COLUMN_IN) == (name not in ASKED_FOR), name
         assert ("wider than a column" in tex) == (name in ASKED_FOR), name
@@ -70,7 +70,7 @@ def test_usual_columns_fit_a_column() -> None:
 
 
 def test_latex_sets_them_into_a_column(tmp_path: Path) -> None:
-    """LaTeX accepts every table, none of the usual ones is overfull, and widths are within a tenth of the estimate."""
+    """LaTeX accepts every table, usual ones aren't overfull, and widths are within a tenth of the estimate."""
     program = shutil.which("pdflatex")
     if program is None:
         pytest.skip("pdflatex isn't installed, see CONTRIBUTING.md")
@@ -93,7 +93,7 @@ def test_latex_sets_them_into_a_column(tmp_path: Path) -> None:
 
 
 def test_formats_round_alike() -> None:
-    """Terminal, page, Markdown and LaTeX have the digits of one text, whether or not its interval is shown."""
+    """Terminal, page, Markdown and LaTeX have equal digits, with or without the interval."""
     rows = cell_rows(*demo())
     narrow, full = (
         {column.name: column.texts for column in summaries_table(rows, is_narrow=is_narrow).columns}

@@ -1,4 +1,4 @@
-"""What a report shows of metrics of series: one figure, a short table each, and all their numbers as CSV."""
+"""Metrics of series in a report: one figure, a short table each, and all numbers as CSV."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CELLS = [Cell("lab:Sums", model, {"size": size}) for model in ("exact", "NMU") f
 
 
 def results(trials: int = 4) -> list[Result]:
-    """Make trials whose errors at length n are about n^3, of the exact model exactly 0 up to 3."""
+    """Make trials whose errors at length n are about n^3; the exact model's are exactly 0 up to 3."""
     return [
         Result(
             trial=Trial(cell, seed),
@@ -60,7 +60,7 @@ def report_of(rows: ResultRows) -> Report:
 
 
 def test_series_are_left_out_of_the_main_table() -> None:
-    """But for metrics that are named; the terminal shows the same metrics."""
+    """Named metrics are kept; the terminal shows the same metrics."""
     for is_narrow in (True, False):
         alone = " ".join(summaries_table(rows_of(results()), is_narrow=is_narrow).header)
         named = " ".join(summaries_table(rows_of(results(), "test_mse_at_50"), is_narrow=is_narrow).header)
@@ -71,7 +71,7 @@ def test_series_are_left_out_of_the_main_table() -> None:
 
 
 def test_a_short_table_has_the_ends_of_the_axis() -> None:
-    """At most six places in their order, with the means that cells.csv would have."""
+    """It has at most six places in order, with the means of cells.csv."""
     rows = rows_of(results())
     mse, hits = series_with_values(rows)
     table = series_table(rows, mse)
@@ -83,7 +83,7 @@ def test_a_short_table_has_the_ends_of_the_axis() -> None:
 
 
 def test_csv_has_every_place(tmp_path: Path) -> None:
-    """Each row, series and place once, with the number of trials and the mean to the last bit; cells.csv has none."""
+    """Each row, series and place appears once, with the number of trials and the exact mean; cells.csv has none."""
     some = results()
     lacking = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics={})
     rows = rows_of([lacking, *some[1:]])
@@ -133,7 +133,7 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
 
 
 def test_errors_that_explode_leave_the_others_readable() -> None:
-    """Their lines leave the panel, their intervals aren't drawn, and marks at its end say where they are."""
+    """Their lines leave the panel, their intervals aren't drawn, and marks at the edge show their place."""
     some = results()
     for result in some:
         if result.trial.cell.model == "NMU":
@@ -148,7 +148,7 @@ def test_errors_that_explode_leave_the_others_readable() -> None:
 
 
 def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path: Path) -> None:
-    """A panel for each kind of bound; bounds.csv has those of all places once."""
+    """There is a panel for each kind of bound; bounds.csv has the bounds of all places once."""
     criterion = ReferenceCriterion(
         model="exact",
         higher_is_better={"test_mse_at_5": False},
@@ -192,7 +192,7 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
 
 
 def test_a_note_a_series_names_trials_without_a_number() -> None:
-    """Not a note a metric."""
+    """There isn't a note for each metric."""
     some = results()
     infinite = some[0].metrics | {"test_mse_at_5": float("inf")}
     broken = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics=infinite)

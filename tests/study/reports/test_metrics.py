@@ -1,4 +1,4 @@
-"""Reports of numbers: what there is is shown, and nothing of success where nothing says what that is."""
+"""Reports of metrics: available numbers are shown, and without a criterion nothing refers to success."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
-pytestmark = pytest.mark.usefixtures("figures")  # of what is written once for the file
+pytestmark = pytest.mark.usefixtures("figures")  # of texts that stand once in a file
 
 METRICS = {
     "test_accuracy": Metric(higher_is_better=True, low=0.0, high=1.0),
@@ -74,7 +74,7 @@ def rows_of(
 
 
 def report_of(rows, data, trials, **more):
-    """Put a report together, as `study report FILE` does."""
+    """Build a report as `study report FILE` does."""
     tests = contrasts(rows, trials)
     finding = headline(rows, tests)
     content = {"name": "runs.csv", "question": "", "rows": rows, "data": data, "command": "study report runs.csv"}
@@ -95,7 +95,7 @@ def written(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "cells.csv", "cells.tex", "comparison.csv", "tests.csv"])
 def test_nothing_is_said_of_success_where_nothing_says_what_it_is(written, name):
-    """No file has a column, a figure or a sentence of success rates or solved trials."""
+    """No file has a column, a figure or a sentence about success rates or solved trials."""
     text = written[name].read_text(encoding="utf-8")
     text = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.DOTALL)
     assert not OF_SUCCESS.findall(text)
@@ -107,7 +107,7 @@ def test_the_figures_are_those_of_means(written):
 
 
 def test_cells_csv_has_every_statistic_of_every_metric(written):
-    """Mean, median, interquartile mean, their ends and the number of trials are written with all digits."""
+    """Mean, median, interquartile mean, their intervals and the number of trials are exact."""
     rows = list(csv.DictReader(io.StringIO(written["cells.csv"].read_text(encoding="utf-8"))))
     summaries = rows_of(diverged=2)[0].summaries
     for row, summary in zip(rows, summaries, strict=True):
@@ -122,7 +122,7 @@ def test_cells_csv_has_every_statistic_of_every_metric(written):
 
 
 def test_the_table_has_a_mean_a_median_and_an_interquartile_mean():
-    """The page has all of every metric, a terminal the means of the first ones."""
+    """The page has all statistics of every metric, a terminal the means of the first ones."""
     rows, *_ = rows_of()
     wide, narrow = summaries_table(rows), summaries_table(rows, is_narrow=True)
     assert wide.header[:6] == (
@@ -138,7 +138,7 @@ def test_the_table_has_a_mean_a_median_and_an_interquartile_mean():
 
 
 def test_a_success_rate_stands_beside_means():
-    """With a criterion the rate is there, too, and so are the metrics of all trials."""
+    """With a criterion the rate is shown beside the metrics of all trials."""
     rows, data, _ = rows_of("unsolved")
     assert {"success rate", "test accuracy, mean"} <= set(summaries_table(rows).header)
     assert {"success_rate", "test_accuracy_mean"} <= set(data.schema.names)
@@ -149,7 +149,7 @@ def test_a_success_rate_stands_beside_means():
 
 
 def test_a_metric_without_values_has_no_column():
-    """Where no trial reported it, a metric isn't shown."""
+    """A metric that no trial reported isn't shown."""
     table = outcomes_table(outcome=["finished"] * 2, model=["A", "B"], loss=[1.0, 2.0], norm=pa.nulls(2, pa.float64()))
     rows = groups(summarised_by(table, ["model"], {"loss": Metric(), "norm": Metric()}), ["model"])
     assert not [title for title in summaries_table(rows).header if title.startswith("norm")]
@@ -157,7 +157,7 @@ def test_a_metric_without_values_has_no_column():
 
 
 def test_panels_have_axes_that_fit_the_numbers():
-    """Means and intervals fit; numbers over decades that can't be negative are on a logarithmic axis."""
+    """Means and intervals fit; non-negative numbers over decades have a logarithmic axis."""
     rows, *_ = rows_of()
     drawing = panels.plot(rows)
     assert drawing.title == "Test accuracy, test loss and waiting time (s)"
@@ -169,7 +169,7 @@ def test_panels_have_axes_that_fit_the_numbers():
 
 
 def test_a_wide_interval_flattens_nothing():
-    """One row of few scattered values doesn't hide how the others differ."""
+    """A row with few scattered values doesn't hide the differences of the others."""
     values = [0.5, 0.52, 0.51, 0.49, 0.5, 0.7, 0.72, 0.71, 0.69, 0.7, -90.0, 0.6, 0.6, 0.6, 91.0]
     table = outcomes_table(outcome=["finished"] * 15, model=list("AAAAABBBBBCCCCC"), loss=values)
     rows = groups(summarised_by(table, ["model"], {"loss": Metric()}), ["model"])
@@ -180,7 +180,7 @@ def test_a_wide_interval_flattens_nothing():
 
 
 def test_means_are_compared_with_another_file():
-    """Without rates, rows are compared by the first metric's means, and what can't be tested isn't called equal."""
+    """Without rates, rows are compared by the first metric's means; untestable rows aren't called equal."""
     (here, _, trials), (there, _, others) = rows_of(), rows_of(shift=0.1)
     against = with_groups(here, there, "other.csv", (trials, others))
     assert against.metric == "test_accuracy"
@@ -195,14 +195,14 @@ def test_means_are_compared_with_another_file():
 
 
 def test_trials_without_a_number_are_named():
-    """Means leave out trials that diverged without a value, and a note says how many of which rows."""
+    """Means exclude trials that diverged without a value, and a note counts them by row."""
     (note,) = metric_notes(rows_of(diverged=2, metrics={"test_accuracy": METRICS["test_accuracy"]})[0])
     assert note == "2 trials ended without a finite test accuracy, and its averages leave them out: A, width 2 (2 of 8)"
     assert metric_notes(rows_of()[0]) == []
 
 
 def test_metrics_that_the_same_trials_lack_share_a_note():
-    """A trial that diverges lacks all of them, and is told of once; a few are named."""
+    """A diverged trial lacks all of them, and is noted once; only a few metrics are named."""
     some = {f"loss_of_{name}": METRICS["test_accuracy"] for name in "abcde"}
     table = outcomes_table(outcome=["finished", "diverged"], model=["A", "A"], **{name: [0.5, None] for name in some})
     rows = groups(summarised_by(table, ["model"], some), ["model"], list(some))
@@ -221,7 +221,7 @@ def curves(values):
 
 
 def test_curves_of_what_should_be_high():
-    """A trial that diverged is among the worst; the axis is linear, within the metric's limits."""
+    """A diverged trial is among the worst; the axis is linear, within the metric's limits."""
     table = curves([[0.1, 0.5, 0.9], [0.1, 0.6, 0.8], [0.1, np.nan, np.nan]])
     curve = learning_curve(0, table, higher=["test_accuracy"], threshold=0.85)
     assert curve.quantiles["test_accuracy"][:, -1].tolist() == [-np.inf, -np.inf, 0.8, 0.9, 0.9]
@@ -233,7 +233,7 @@ def test_curves_of_what_should_be_high():
 
 
 def test_curves_without_a_declared_metric_are_not_drawn():
-    """There is no panel of what isn't declared."""
+    """An undeclared metric has no panel."""
     curve = LearningCurve(row=0, trials=1, total=1, iteration=np.arange(2), quantiles={"other": np.ones((5, 2))})
     assert learning_curves.plot(rows_of()[0], [curve], METRICS) is None
     assert all_figures.plot_all(report_of(*rows_of(metrics={}))) == []
@@ -243,7 +243,7 @@ def test_curves_without_a_declared_metric_are_not_drawn():
     ("outcome", "titles"), [("unsolved", ["success rate"]), ("solved", ["success rate", "solved at"])]
 )
 def test_no_panel_is_empty(outcome, titles):
-    """Where nothing was solved, there is no panel of times; metrics are there all the same."""
+    """Without solved trials there is no panel of times; metrics are shown all the same."""
     table = outcomes_table(outcome=[outcome] * 4, width=[2, 2, 4, 4], test_loss=[0.1, 0.2, 0.3, 0.4])
     if outcome == "solved":
         times = pa.array([10.0, 12.0, 11.0, 15.0])
@@ -262,7 +262,7 @@ def test_no_panel_is_empty(outcome, titles):
     ],
 )
 def test_a_model_of_ones_own_is_called_by_its_object(models, texts):
-    """Where objects have different names, readers see these; files have the whole import strings."""
+    """If objects have different names, readers see these; files have the full import strings."""
     table = outcomes_table(outcome=["finished"] * len(models), model=models, test_loss=[0.1] * len(models))
     summaries = summarised_by(table, ["model"], {"test_loss": METRICS["test_loss"]})
     rows = groups(summaries, ["model"])

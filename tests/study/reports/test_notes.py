@@ -30,7 +30,7 @@ def rows_of(ends: dict[str, list[float]], **columns: list[object]):
 
 
 def test_trials_that_ended_early_are_named_by_row():
-    """Each row with such trials is told with how many; one that has no mean because of it, a second time."""
+    """A note counts such trials by row, and names rows that therefore have no mean."""
     notes = times_notes(rows_of({"A": [100.0, 50.0, 20.0], "B": [100.0], "C": [100.0], "D": [30.0]}))
     assert len(notes) == 2
     assert notes[0].startswith("3 trials ended unsolved before")
@@ -39,7 +39,7 @@ def test_trials_that_ended_early_are_named_by_row():
 
 
 def test_nothing_is_told_where_all_ran_to_the_end():
-    """Rows that ran as long as they were meant to need no note."""
+    """Rows that ran to their planned end need no note."""
     assert times_notes(rows_of({"A": [100.0, 100.0], "B": [100.0]})) == []
 
 
@@ -51,7 +51,7 @@ def test_very_many_rows_are_counted():
 
 
 def test_means_say_what_they_are_restricted_to():
-    """Over the column where all rows have one end; beside each mean, where questions differ."""
+    """The limit is above the column if all rows share it, and beside each mean if questions differ."""
 
     def column(rows):
         table = summaries_table(rows)

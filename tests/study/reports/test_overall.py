@@ -1,4 +1,4 @@
-"""What a report shows of methods aggregated over tasks: a table, two figures, and all numbers as CSV."""
+"""Methods aggregated over tasks in a report: a table, two figures, and all numbers as CSV."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from study.reports.overall import overall_table
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
-pytestmark = pytest.mark.usefixtures("figures")  # of what is written once for the file
+pytestmark = pytest.mark.usefixtures("figures")  # of texts that stand once in a file
 
 BY = ["task", "model"]
 TEXTS = ("metric", "method", "other")
 
 
 def report_of(models=3, tasks=2, *, metric=None, diverged=1, scale=1.0):
-    """Make a report of ten seeds of each model at each task, better with each model; the last model diverges."""
+    """Make a report of ten seeds of each model on each task; each model is better, and the last diverges."""
     keys = [(f"task {t}", f"model {m}", s) for t in range(tasks) for m in range(models) for s in range(10)]
     rng = np.random.default_rng(0)
     values = np.array([0.3 * int(m[-1]) + 0.1 * s for _, m, s in keys]) + 0.3 * rng.normal(size=len(keys))
@@ -61,7 +61,7 @@ def _written(tmp_path_factory):
 
 
 def test_methods_csv_has_every_pair(written):
-    """One row for each method and each other, with the numbers of the analysis."""
+    """Each pair of methods has a row with the numbers of the analysis."""
     lines = list(csv.DictReader(io.StringIO(written["methods.csv"].read_text())))
     methods = report_of().overall.methods
     assert len(lines) == 6
@@ -83,7 +83,7 @@ def test_methods_csv_has_every_pair(written):
 
 @pytest.mark.parametrize(("name", "columns"), [("methods.csv", METHODS), ("profiles.csv", PROFILES)])
 def test_files_have_the_columns_that_are_described(written, name, columns):
-    """The header names each column of docs/reference/columns.md, and every number can be read as one."""
+    """The header has the columns of docs/reference/columns.md, and every number is parsable."""
     lines = list(csv.DictReader(io.StringIO(written[name].read_text())))
     assert list(lines[0]) == list(columns)
     for line in lines:
@@ -91,7 +91,7 @@ def test_files_have_the_columns_that_are_described(written, name, columns):
 
 
 def test_profiles_csv_has_every_step(written):
-    """The first stretch has no beginning; the shares fall to zero, within their bands."""
+    """The first interval has no start; the shares fall to zero, within their bands."""
     lines = [
         line for line in csv.DictReader(io.StringIO(written["profiles.csv"].read_text())) if line["method"] == "model 2"
     ]
@@ -104,7 +104,7 @@ def test_profiles_csv_has_every_step(written):
 
 
 def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
-    """Both have a section with the table and its notes; the page has both figures in it."""
+    """Both have a section with the table and its notes; the page contains both figures."""
     page, markdown = written["report.html"].read_text(), written["report.md"].read_text()
     section = re.search(r'<section id="aggregate-over-tasks">.*?</section>', page, re.DOTALL)[0]
     for name in ("profiles", "improvement"):
@@ -117,7 +117,7 @@ def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
 
 
 def test_no_method_is_better_than_itself_and_none_is_bold_by_its_mean_alone():
-    """Of a few methods each is compared with each, of many with the best."""
+    """Few methods are compared pairwise, many with the best."""
     overall = report_of().overall
     table = overall_table(overall)
     assert table.header[:3] == ("method", "seeds", "without a number")
@@ -128,7 +128,7 @@ def test_no_method_is_better_than_itself_and_none_is_bold_by_its_mean_alone():
 
 
 def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
-    """Few methods are in one panel; of many, each has its own, with the others in grey."""
+    """Few methods share a panel; of many, each has its own, with the others in grey."""
     few = profiles.plot(report_of().overall)
     [axes] = few.figure.axes
     assert len(axes.collections) == 3
@@ -141,7 +141,7 @@ def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
 
 
 def test_values_over_decades_have_a_logarithmic_axis():
-    """Losses do; the profile of losses grows with the threshold."""
+    """Losses have one; their profile increases with the threshold."""
     drawn = profiles.plot(report_of(2, metric=Metric(low=0.0), scale=9.0).overall)
     [axes] = drawn.figure.axes
     assert axes.get_xscale() == "log"
@@ -149,7 +149,7 @@ def test_values_over_decades_have_a_logarithmic_axis():
 
 
 def test_the_improvement_figure_has_a_dot_for_each_pair():
-    """The method that is better more often is named first; of many methods, each stands beside the best."""
+    """The method that is better more often is named first; many methods are compared with the best."""
     drawn = improvement.plot(report_of(diverged=0).overall)
     [axes] = drawn.figure.axes
     names = [label.get_text() for label in axes.get_yticklabels()]
@@ -163,7 +163,7 @@ def test_the_improvement_figure_has_a_dot_for_each_pair():
 
 
 def test_there_are_no_figures_without_methods():
-    """Where nothing is compared, nothing is drawn or written."""
+    """Without a comparison, nothing is drawn or written."""
     assert report_of(1).overall is None
     assert report_of(3, 1).overall is None
     assert profiles.plot(None) is None
@@ -171,7 +171,7 @@ def test_there_are_no_figures_without_methods():
 
 
 def test_values_that_are_all_equal_can_be_drawn():
-    """One threshold, all ties: the probability is a half, and the axis has a width."""
+    """With one threshold and all ties, the probability is a half, and the axis has a positive width."""
     table = outcomes_table(
         task=["x", "y"] * 6,
         model=["A"] * 6 + ["B"] * 6,

@@ -1,4 +1,4 @@
-"""Laws of the page as a real browser shows it."""
+"""Properties of the page in a real browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BRIGHTNESS = """() => ["color", "backgroundColor"].map(name => {
 
 @pytest.fixture(name="report")
 def _report(demo, tmp_path, dashboard):
-    """Write the demo's page, with a name and a note longer than a phone is wide, and links that end in the trial."""
+    """Write the demo's page, with a name and a note wider than a phone, and links that end in the trial."""
     report = report_of(
         *demo,
         name="demo_" + "long" * 30,
@@ -46,7 +46,7 @@ def results_of(page):
 
 
 def column(page, title):
-    """Read a column of the results, as it is shown."""
+    """Read a column of the visible results."""
     table = results_of(page)
     place = [text.strip() for text in table.locator("thead th").all_inner_texts()].index(title)
     return [row.locator("td").nth(place).inner_text() for row in table.locator("tbody tr[data-row]:visible").all()]
@@ -55,7 +55,7 @@ def column(page, title):
 @in_every_scheme
 @at_every_width
 def test_the_page_opens_from_disk_in_silence(visit, report, scheme, width):
-    """No error, no warning and no request, in light and dark, on a laptop and on a phone."""
+    """There are no errors, warnings or requests, in light and dark, on laptop and phone."""
     visited = visit(report, width=width, scheme=scheme)
     assert visited.page.get_by_role("heading", name="Results").is_visible()
     assert visited.complaints == []
@@ -64,7 +64,7 @@ def test_the_page_opens_from_disk_in_silence(visit, report, scheme, width):
 
 @at_every_width
 def test_only_tables_and_figures_scroll_sideways(visit, report, width):
-    """The document is as wide as the screen, whatever a name is; the table is reached by scrolling within its frame."""
+    """The document is as wide as the screen, whatever the names; the table scrolls within its frame."""
     page = visit(report, width=width).page
     assert page.evaluate(_OVERFLOW) == 0
     last = page.locator("#results table thead th").last
@@ -78,7 +78,7 @@ def test_only_tables_and_figures_scroll_sideways(visit, report, width):
 _PLACES = """box => [...box.querySelectorAll("tbody tr[data-row] > :is(.key, .name), thead :is(.key, .name)")]
     .filter(cell => getComputedStyle(cell).display !== "none" && getComputedStyle(cell).position === "sticky")
     .map(cell => [Math.round(cell.getBoundingClientRect().left - box.getBoundingClientRect().left), cell.innerText])"""
-# The element that is drawn in the middle of each first label, and how opaque its background is.
+# The topmost element at the centre of each first label, and its background's opacity.
 _ON_TOP = """box => [...box.querySelectorAll("tbody :is(.k0, .name)")].every(cell => {
     if (getComputedStyle(cell).display === "none") return true;
     const {left, top, width, height} = cell.getBoundingClientRect();
@@ -96,7 +96,7 @@ _FIRST_MARK = """svg => {
 
 
 def scrolled(box, left):
-    """Scroll a table sideways, and wait until the page has seen it."""
+    """Scroll a table sideways, and wait until the page has handled it."""
     box.evaluate(
         """(box, left) => new Promise(seen => {
         const before = box.scrollLeft;
@@ -111,7 +111,7 @@ def scrolled(box, left):
 @in_every_scheme
 @at_every_width
 def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
-    """However far a table is scrolled sideways, the first labels stand where they stood, and nothing shines through."""
+    """While a table scrolls sideways, the first labels stay in place with an opaque background."""
     box = visit(report, width=width, scheme=scheme).page.locator("#results .scroll")
     box.scroll_into_view_if_needed()
     before = box.evaluate(_PLACES)
@@ -125,7 +125,7 @@ def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
 
 
 def test_on_a_phone_one_column_names_the_rows(visit, report):
-    """It has the texts of all columns that tell rows apart, and the first numbers are beside it."""
+    """It has the texts of all identifying columns, and the first numbers are beside it."""
     page = visit(report, width=390).page
     names = results_of(page).locator("tbody td.name")
     assert names.first.is_visible()
@@ -135,7 +135,7 @@ def test_on_a_phone_one_column_names_the_rows(visit, report):
 
 
 def test_on_a_phone_panels_stand_below_each_other(visit, report):
-    """Each is as wide as the screen, with the legend above, and a finger on a point reads its value."""
+    """Each panel is as wide as the screen, with the legend above, and touching a point shows its value."""
     page = visit(report, width=390).page
     stack = page.locator("#figure-figure .stack")
     parts = [part.bounding_box() for part in stack.locator("> svg").all()]
@@ -152,7 +152,7 @@ def test_on_a_phone_panels_stand_below_each_other(visit, report):
 
 
 def test_a_long_table_keeps_its_head(visit, tmp_path):
-    """However far it is scrolled, the titles of its columns stand above."""
+    """While the table scrolls, its column titles stay above."""
     cells = [(published_cell(hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(1, 41)]
     write_report(tmp_path, report_of(summaries_of(*cells)), ["html"])
     page = visit(tmp_path / "report.html").page
@@ -165,7 +165,7 @@ def test_a_long_table_keeps_its_head(visit, tmp_path):
 @in_every_scheme
 @at_every_width
 def test_axe_finds_no_barrier(visit, report, width, scheme):
-    """The rules of WCAG 2.2, level AA, that a program can check: contrast, names, roles, order, size of targets."""
+    """The automated rules of WCAG 2.2, level AA, hold: contrast, names, roles, order, size of targets."""
     page = visit(report, width=width, scheme=scheme).page
     page.locator("button.open").first.click()
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
@@ -174,7 +174,7 @@ def test_axe_finds_no_barrier(visit, report, width, scheme):
 
 
 def test_figures_are_described_and_list_their_numbers(visit, report):
-    """Who can't see a figure hears its title and caption, and finds the value of each point below it."""
+    """Screen readers get title, caption and the value of each point below the figure."""
     page = visit(report).page
     drawing = page.locator("#figure-figure svg").first
     assert drawing.get_attribute("aria-label") == "Success rate, solved at and sparsity error"
@@ -195,7 +195,7 @@ def test_a_table_scrolls_by_keyboard(visit, report):
 
 
 def test_ink_and_paper_follow_the_reader(visit, report):
-    """Dark on light or light on dark, as the browser is set, with contrast to read by; print is always on white."""
+    """Colours follow the browser's light or dark setting with sufficient contrast; print is on white."""
     for scheme in SCHEMES:
         page = visit(report, scheme=scheme).page
         ink, paper = page.evaluate(_BRIGHTNESS)
@@ -215,7 +215,7 @@ def test_the_page_prints(visit, report):
 
 
 def test_print_shows_what_is_folded_or_filtered(visit, report):
-    """While it prints, all parts are open and all rows are there; afterwards, the page is as it was."""
+    """During printing all parts are open and all rows shown; afterwards the page is as before."""
     page = visit(report).page
     folded = page.locator("details:not([open])")
     before = folded.count()
@@ -233,7 +233,7 @@ def test_print_shows_what_is_folded_or_filtered(visit, report):
     assert len(column(page, "schedule")) == 3
     page.evaluate("addEventListener('beforeprint', () => document.body.dataset.printed = 'yes')")
     page.pdf()
-    assert page.locator("body").get_attribute("data-printed") == "yes"  # a browser tells that it prints
+    assert page.locator("body").get_attribute("data-printed") == "yes"  # a browser announces printing
     assert folded.count() == before
 
 
@@ -244,7 +244,7 @@ _MORE_COLUMNS = """(table, count) => {
 
 @pytest.mark.parametrize("columns", [0, 4])
 def test_on_paper_a_table_that_is_too_wide_folds(visit, report, columns):
-    """Nothing of it lies beyond the width that a browser makes fit on A4; one that fits has a line for each row."""
+    """Nothing lies beyond the width that browsers fit on A4; a table that fits has one line a row."""
     page = visit(report).page
     page.set_viewport_size({"width": 1000, "height": 900})
     table = results_of(page)
@@ -259,7 +259,7 @@ def test_on_paper_a_table_that_is_too_wide_folds(visit, report, columns):
 
 
 def test_on_a_phone_an_edge_says_that_a_drawing_goes_on(visit, report):
-    """It fades as long as something is hidden to the right."""
+    """The edge fades while content is hidden to the right."""
     box = visit(report, width=390).page.locator("#figure-survival .drawing.more")
     assert "linear-gradient" in box.evaluate("box => getComputedStyle(box).maskImage")
     scrolled(box, 10_000)
@@ -267,7 +267,7 @@ def test_on_a_phone_an_edge_says_that_a_drawing_goes_on(visit, report):
 
 
 def test_buttons_name_the_row_that_they_open(visit, report):
-    """Who hears the page hears whose trials a button shows; no two buttons say the same."""
+    """Screen readers get each button's row; no two buttons have the same name."""
     buttons = results_of(visit(report).page).locator("button.open")
     names = [button.get_attribute("aria-label") for button in buttons.all()]
     assert "show trials of NMU, off, hidden units 2" in names
@@ -275,7 +275,7 @@ def test_buttons_name_the_row_that_they_open(visit, report):
 
 
 def test_a_click_on_a_title_sorts_by_the_numbers_behind_the_text(visit, report, demo):
-    """Ascending, then descending; what has no number stays last, and rows keep their cells."""
+    """Order is ascending, then descending; missing numbers stay last, and rows keep their cells."""
     visited = visit(report)
     rates = sorted(s.success_rate for s in demo[0])
     header = results_of(visited.page).get_by_role("columnheader", name="success rate")
@@ -295,7 +295,7 @@ def test_a_click_on_a_title_sorts_by_the_numbers_behind_the_text(visit, report, 
 
 
 def test_words_filter_rows(visit, report):
-    """Every word must be in a row, in any column and case; the count says how many are."""
+    """Every word must be in a row, in any column and case; the count shows the number of rows."""
     page = visit(report).page
     box = page.locator("#results").get_by_role("searchbox")
     box.fill("nmu MILD")
@@ -306,7 +306,7 @@ def test_words_filter_rows(visit, report):
 
 
 def test_a_row_opens_to_its_trials_with_links(visit, report, demo):
-    """Each trial of the cell with its numbers and the address of its run; a crash tells its reason as text."""
+    """Each trial of the cell has its numbers and its run's address; a crash shows its reason as text."""
     summaries, _ = demo
     visited = visit(report)
     row = next(i for i, s in enumerate(summaries) if s.failed)
@@ -332,7 +332,7 @@ def test_a_row_opens_to_its_trials_with_links(visit, report, demo):
 
 
 def test_points_of_a_figure_tell_their_values(visit, report):
-    """The point nearest to the pointer says its row and its value; away from all points nothing is said."""
+    """The point nearest to the pointer shows its row and its value; away from all points nothing is shown."""
     page = visit(report).page
     figure = page.locator("figure svg").first
     figure.scroll_into_view_if_needed()
@@ -346,7 +346,7 @@ def test_points_of_a_figure_tell_their_values(visit, report):
 
 
 def test_links_within_the_page_lead_somewhere(visit, report):
-    """Whatever refers to an id finds exactly one element of that id."""
+    """Every reference to an id matches exactly one element."""
     page = visit(report).page
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")
     assert len(ids) == len(set(ids))
@@ -355,7 +355,7 @@ def test_links_within_the_page_lead_somewhere(visit, report):
 
 
 def test_without_its_script_the_page_reads_the_same(browser, report):
-    """Tables and figures are there; what only a script can do isn't offered."""
+    """Tables and figures are there; controls that need a script are hidden."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
@@ -368,7 +368,7 @@ def test_without_its_script_the_page_reads_the_same(browser, report):
 
 
 def test_what_a_page_does_is_noticed(visit, tmp_path):
-    """A page that logs, throws and fetches is caught at each: the silence above is a finding."""
+    """A page that logs, throws and fetches is detected in each case, so the checks above can fail."""
     noisy = tmp_path / "noisy.html"
     noisy.write_text(
         "<img src=beside.png><link rel=stylesheet href=http://nowhere.invalid/far.css>"

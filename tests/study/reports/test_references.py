@@ -1,4 +1,4 @@
-"""What a report says of references: their bounds in notes, and both rates in a table and its files."""
+"""References in a report: their bounds in notes, and both rates in a table and its files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def made(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
 
 
 def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:
-    """For each question: the bounds, the number of references, and how many were dropped."""
+    """Each question has its bounds, the number of references, and the number dropped."""
     (note,) = reference_notes(*made(loss=Bound(below=0.25)))
     assert note.startswith("trials are judged by the 99% prediction bound of references: Exact, size 2: test loss ≤ ")
     assert note.count("accuracy ≥ ") == 2
@@ -59,7 +59,7 @@ def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:
 
 
 def test_notes_say_why_nothing_is_judged() -> None:
-    """Too few references judge nothing, and a reader is told how many are needed."""
+    """Too few references judge nothing, and the note says how many are needed."""
     (note,) = reference_notes(*made(loss=Bound(below=0.05)))
     assert note.startswith("a bound needs at least 2 references; with fewer, trials are finished")
     assert "Exact, size 3 (1 reference; 3 of 4 were dropped)" in note
@@ -88,7 +88,7 @@ def test_the_table_has_both_rates_of_each_metric() -> None:
 
 @pytest.mark.parametrize("with_references", [True, False])
 def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
-    """The page, Markdown, CSV with full precision and LaTeX; without references there is nothing of it."""
+    """Page, Markdown, CSV with full precision and LaTeX have it; without references it is absent."""
     rows, findings = made()
     report = Report(
         name="sums",
@@ -118,7 +118,7 @@ def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
 
 
 def test_keys_are_written_as_in_other_files() -> None:
-    """Flags are lower case, ranges are texts, and a key that is called like a column is marked."""
+    """Flags are lower case, ranges are texts, and a key with a column's name is marked."""
     values = {"clipped": (False, True), "span": (((1.0, 2.5),), ((1.0, 3.5),)), "rate": (0.0, 0.5)}
     cells = [Cell("lab:Sums", "NMU", dict(zip(values, some, strict=True))) for some in product(*values.values())]
     results = [Result(trial=Trial(cell, 0), outcome=Outcome.SOLVED, metrics={}) for cell in cells]

@@ -12,7 +12,7 @@ from tests.study.builders import published_cell, summaries_of
 
 
 def test_rates_are_drawn_from_0_to_1(demo) -> None:
-    """A higher rate is a higher mark; every mark and interval is inside, and says what it stands for."""
+    """A higher rate is a higher mark; every mark and interval is inside, and has a label."""
     summaries, labels = demo
     rows = cell_rows(summaries, labels)
     drawn = strip(rows)
@@ -28,7 +28,7 @@ def test_rates_are_drawn_from_0_to_1(demo) -> None:
 
 
 def test_rows_without_a_number_leave_a_gap() -> None:
-    """A cell with no judged trial has no mark, and the others keep their places; with none at all there is no strip."""
+    """A cell without judged trials has no mark, and the others keep their places; without any there is no strip."""
     done, pending = {"solved": 2, "unsolved": 1}, {"pending": 3}
     places = [published_cell(hidden_size=size) for size in (2, 3, 4)]
     whole = strip(cell_rows(summaries_of(*((cell, done) for cell in places)), {}))
@@ -38,7 +38,7 @@ def test_rows_without_a_number_leave_a_gap() -> None:
 
 
 def test_means_are_drawn_between_their_limits() -> None:
-    """Where there are no rates, the main metric's means are, from the lowest end of an interval to the highest."""
+    """Without rates, the main metric's means are drawn, from the lowest interval end to the highest."""
     metric = Metric(title="accuracy", unit="%", higher_is_better=True)
     summaries = [
         replace(s, is_judged=False, metrics={"a": MetricSummary(metric=metric, count=3, mean=mean, mean_interval=ends)})

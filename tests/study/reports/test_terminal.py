@@ -1,4 +1,4 @@
-"""Laws of what is printed where a terminal is narrow: columns are left out, and digits never are."""
+"""Properties of output on narrow terminals: columns may be left out, digits may not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def printed(what: Any, width: int, **options: Any) -> str:
 
 
 def numbers(text: str) -> Counter[str]:
-    """Count the words that have digits in a printed table, without the line on what is left out."""
+    """Count the words with digits in a printed table, without the line on omitted columns."""
     text = LEFT_OUT.sub("", " ".join(text.split()))
     return Counter(word for word in re.findall(r"[^\s\[\]│┃]+", text) if re.search(r"\d", word))
 
@@ -64,7 +64,7 @@ TABLES = {"results": results(), "comparison": comparison(), "presets": presets_t
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_number_is_cut_at_any_width(name: str, width: int) -> None:
-    """Every number that a narrow terminal shows is one of the whole table, and no line is longer than the terminal."""
+    """Every number on a narrow terminal is one of the full table, and no line exceeds the terminal."""
     narrow, wide = printed(TABLES[name], width), printed(TABLES[name], 400)
     assert numbers(narrow) <= numbers(wide)
     assert max(map(cell_len, narrow.splitlines())) <= width
@@ -73,7 +73,7 @@ def test_no_number_is_cut_at_any_width(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("name", ["results", "comparison", "presets"])
 def test_what_is_left_out_is_named(name: str) -> None:
-    """Each title is in the table or in the line below it; at the width that the line names, every column is there."""
+    """Each title is in the table or in the line below it; the width named there shows every column."""
     table = TABLES[name]
     assert isinstance(table, ConsoleTable)
     titles = [str(column.header) for column in table.columns]
@@ -95,7 +95,7 @@ def test_what_is_left_out_is_named(name: str) -> None:
 
 
 def test_rows_stay_what_they_are_at_80_columns() -> None:
-    """What tells rows apart and the success rate are there, one line a row; the least important columns are not."""
+    """Identifying columns and the success rate are there, one line a row; the least important columns are not."""
     text = printed(results(), 80)
     assert re.search(r"^NMU +late mild +10 .* 0\.\d\d \[0\.\d\d, 0\.\d\d\]", text, re.MULTILINE)
     line = LEFT_OUT.search(" ".join(text.split()))
@@ -104,7 +104,7 @@ def test_rows_stay_what_they_are_at_80_columns() -> None:
 
 
 def test_without_room_for_a_table_rows_are_blocks() -> None:
-    """Below what names and success rate take, each row has a line for each column, and nothing is left out."""
+    """On a terminal too narrow for names and success rate, each row is a block with a line for each column."""
     text = printed(results(), 40)
     assert LEFT_OUT.search(text) is None
     assert text.count("success rate") == 9
@@ -113,7 +113,7 @@ def test_without_room_for_a_table_rows_are_blocks() -> None:
 
 
 def test_a_pipe_gets_the_whole_table() -> None:
-    """Without a width of its own a console folds texts at its width, and tables have all columns, titles in a line."""
+    """A console without a width folds texts at its default, and tables have all columns, titles in a line."""
     table = results()
     text = printed(table, 60, has_own_width=False)
     assert numbers(text) == numbers(printed(table, 400))
@@ -127,7 +127,7 @@ def test_a_pipe_gets_the_whole_table() -> None:
 
 
 def test_findings_of_the_doctor_are_folded() -> None:
-    """A long address is folded, and the check and its state stay beside it."""
+    """A long address is folded, with the check and its state beside it."""
     check = Check("store", "failed", "can't reach s3://" + "bucket/" * 12, "")
     lines = printed(checks_table([check]), 60).splitlines()
     assert lines[1].startswith("store  failed  ")
@@ -143,7 +143,7 @@ texts = st.text(st.sampled_from("ab1.,k- "), min_size=1, max_size=30).filter(str
     st.integers(30, 200),
 )
 def test_any_table_fits_any_width(columns: list[tuple[str, bool, int]], data: st.DataObject, width: int) -> None:
-    """Whatever columns hold, lines fit, columns that must stay do, and words are whole."""
+    """With any columns, lines fit, mandatory columns stay, and words aren't broken."""
     rows = data.draw(st.lists(st.tuples(*(texts for _ in columns)), max_size=3))
     table = ConsoleTable(box=None, pad_edge=False)
     for title, is_number, rank in columns:

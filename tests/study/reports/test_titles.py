@@ -1,4 +1,4 @@
-"""Declared titles of hyperparameters reach everything that a report names."""
+"""Declared titles of hyperparameters are used everywhere in a report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(**changes):
 
 
 def test_declared_titles_are_used_everywhere():
-    """Headings, axes, names of rows, sentences, tests and LaTeX have the declared title, and never the other."""
+    """Headings, axes, row names, sentences, tests and LaTeX have only the declared title."""
     rows, trials = rows_of()
     compared = contrasts(rows, trials)
     figure = panels.plot(rows).figure

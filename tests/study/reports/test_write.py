@@ -1,4 +1,4 @@
-"""Laws of a report's files."""
+"""Properties of a report's files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Page(HTMLParser):
 
 
 def trials_of(text):
-    """Read what a page gives its script of the trials."""
+    """Read the trials that a page gives its script."""
     (content,) = re.findall(r'id="trials">(.*?)</script>', text)
     return json.loads(content)
 
@@ -76,7 +76,7 @@ def _write(demo, tmp_path):
 
 @pytest.mark.usefixtures("figures")
 def test_the_report_is_the_files_it_names(write, tmp_path):
-    """Every file returned is there, readable, and nothing else is left in the folder."""
+    """Every returned file exists and is readable, and the folder has no others."""
     files = write()
     assert set(files) <= {name for kind in FORMATS.values() for name in kind} - {"comparison.csv"}
     tables = {"report.html", "report.md", "cells.csv", "cells.parquet", "cells.tex", "tests.csv"}
@@ -87,14 +87,14 @@ def test_the_report_is_the_files_it_names(write, tmp_path):
 
 @pytest.mark.usefixtures("figures")
 def test_the_same_input_gives_the_same_bytes(write):
-    """Two reports of the same results are equal byte for byte."""
+    """Two reports of the same results are equal byte by byte."""
     first, second = write("a"), write("b")
     for name, path in first.items():
         assert path.read_bytes() == second[name].read_bytes(), name
 
 
 def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
-    """A spreadsheet gets ASCII names and numbers that read back exactly."""
+    """A spreadsheet gets ASCII names and exact numbers."""
     summaries, _ = demo
     rows = list(csv.DictReader(io.StringIO(write()["cells.csv"].read_text())))
     assert list(rows[0]) == ["cell_id", "label_schedule", *cell_columns(), *statistics_columns(summaries)]
@@ -109,7 +109,7 @@ def test_cells_csv_has_every_hyperparameter_and_statistic_in_full(write, demo):
 
 
 def test_tests_csv_has_every_test(write, demo):
-    """Each trend, pair and log-rank test of the report is a row, in full."""
+    """Each trend, pair and log-rank test of the report is a row with all digits."""
     summaries, labels = demo
     tests = contrasts_of(cell_rows(summaries, labels))
     rows = list(csv.DictReader(io.StringIO(write()["tests.csv"].read_text())))
@@ -121,7 +121,7 @@ def test_tests_csv_has_every_test(write, demo):
 
 
 def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
-    """comparison.csv is there when something was compared, and no stale one stays."""
+    """comparison.csv exists only after a comparison; a stale one is removed."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     files = write(summaries=summaries)
     (row,) = csv.DictReader(io.StringIO(files["comparison.csv"].read_text()))
@@ -135,7 +135,7 @@ def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
 
 
 def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
-    """A report changes what a report is listed to have written, and nothing else that is called alike."""
+    """A report changes only the files listed as its own, even if others have similar names."""
     folder = tmp_path / "results"
     folder.mkdir()
     (folder / "cells.csv").write_text("mine")
@@ -158,7 +158,7 @@ def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
 
 
 def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
-    """A report from when there was no list is replaced where the store keeps it."""
+    """A report from before the list of files existed is replaced if it lies in the store's own place."""
     folder = tmp_path / "old"
     write("old", formats=["csv"])
     (folder / ".report.json").unlink()
@@ -172,7 +172,7 @@ def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
 
 @pytest.mark.usefixtures("figures")
 def test_the_page_needs_nothing_else(write):
-    """No link, no image, no address is fetched, and only the page's own script runs: the page is one file."""
+    """No link, image or address is fetched, and only the page's own script runs: the page is one file."""
     text = write()["report.html"].read_text()
     page = Page(text)
     assert not {"link", "img", "iframe", "object"} & set(page.tags)
@@ -201,7 +201,7 @@ def test_the_page_says_what_there_is_and_what_is_missing(write):
 
 
 def test_the_page_says_that_trials_were_stopped(write):
-    """stop: when_decided is confessed; without it nothing is said."""
+    """The page states stop: when_decided if the study has it."""
     cell = published_cell("NMU", stop="when_decided")
     summaries = summaries_of((cell, {"solved": 3}))
     assert "when_decided was on" in write(summaries=summaries)["report.html"].read_text()
@@ -210,7 +210,7 @@ def test_the_page_says_that_trials_were_stopped(write):
 
 @pytest.mark.usefixtures("figures")
 def test_names_cannot_become_markup(write, demo):
-    """Whatever a name holds is text on the page, in Markdown and in the terminal."""
+    """Names are text on the page, in Markdown and in the terminal."""
     summaries, labels = demo
     hostile = {cell_id: {axis: HOSTILE + label for axis, label in axes.items()} for cell_id, axes in labels.items()}
     files = write(
@@ -232,14 +232,14 @@ def test_names_cannot_become_markup(write, demo):
 
 
 def test_names_in_markdown_are_no_links(write):
-    """A name that is written like an image or a link stays text."""
+    """A name written like an image or a link stays text."""
     text = write(name="![x](http://a.invalid/b.png)", notes=["[y](c)"])["report.md"].read_text()
     assert r"\!\[x\](http://a.invalid/b.png)" in text
     assert r"\[y\](c)" in text
 
 
 def test_only_a_figures_colours_and_ids_become_the_pages():
-    """Ids, styles and colours change in tags; a text that looks like them stays, and comments, which hold texts, go."""
+    """Ids, styles and colours change in tags only; similar texts stay, and comments, which hold texts, are removed."""
     figure = Figure(figsize=(3, 2))
     axes = figure.add_subplot(title="#262626 url(#b)")
     axes.plot([0, 1], [0, 1], color=INK)
@@ -265,7 +265,7 @@ def test_only_a_figures_colours_and_ids_become_the_pages():
 
 
 def test_parts_of_a_figure_do_not_depend_on_which_files_were_made():
-    """Panels and entries of legends are shown from where they are drawn, whatever dots an inch a file had before."""
+    """Panels and legend entries are cut where they are drawn, whatever the dots per inch of an earlier file."""
     boxes = []
     for kinds in ([], ["svg"], ["svg", "png"]):
         figure = Figure(figsize=(4, 2), layout="constrained")
@@ -281,7 +281,7 @@ def test_parts_of_a_figure_do_not_depend_on_which_files_were_made():
 
 
 def test_a_row_without_trials_has_no_link(write, demo, dashboard):
-    """The page's script gets the address of each cell that has trials, and nothing for one that has none."""
+    """The page's script gets an address for each cell with trials, and none for a cell without."""
     trials = listed(demo[0])
     rest = trials.filter(pc.not_equal(trials["row"], 1))
     text = write(trials=rest, links=dashboard)["report.html"].read_text()
@@ -290,7 +290,7 @@ def test_a_row_without_trials_has_no_link(write, demo, dashboard):
 
 
 def test_what_a_trial_says_stays_in_its_script(write, demo):
-    """An error that looks like the end of the script, or the start of a comment, is given on as it is."""
+    """An error that looks like the end of the script, or the start of a comment, is passed on unchanged."""
     trials = listed(demo[0])
     error = "</script><!--<b>it & that"
     column = trials.schema.get_field_index("error")
@@ -301,7 +301,7 @@ def test_what_a_trial_says_stays_in_its_script(write, demo):
 
 
 def test_the_terminal_shows_only_what_varies(demo):
-    """Constants are no columns; a cell that lacks trials shows done of planned."""
+    """Constants aren't columns; an incomplete cell shows done of planned."""
     summaries, labels = demo
     console = Console(width=200, record=True, file=io.StringIO())
     table = summaries_table(cell_rows(summaries, labels))
@@ -321,7 +321,7 @@ SKEWED = {
 
 @pytest.mark.parametrize("text", SKEWED)
 def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
-    """Page, Markdown and terminal have both ends, and LaTeX how far either side reaches: no half of a skewed width."""
+    """Page, Markdown and terminal have both ends, and LaTeX the distances to them, not a half-width."""
     mean, interval, reach = SKEWED[text]
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 7, "unsolved": 13}))
     summaries = [replace(summary, solved_at_mean=mean, solved_at_interval=interval)]
@@ -336,7 +336,7 @@ def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
 
 
 def test_the_terminal_shows_the_comparison():
-    """Ours, theirs, p and verdict stand in one row."""
+    """Ours, theirs, p and verdict are in one row."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())
     against = with_published(summaries)
@@ -347,14 +347,14 @@ def test_the_terminal_shows_the_comparison():
 
 
 def test_nothing_is_no_report(write, tmp_path):
-    """Without a cell there is nothing to write, and nothing is."""
+    """Without a cell, no file is written."""
     with pytest.raises(ValueError, match="at least one row"):
         write(summaries=[])
     assert not (tmp_path / "report").exists()
 
 
 def test_a_report_that_fails_leaves_the_old_one(write, monkeypatch):
-    """A file is replaced whole: when the disk refuses, the old file stands and no draft is left."""
+    """Files are replaced atomically: on a full disk the old file stays, and no draft is left."""
     files = write()
     before = files["report.html"].read_bytes()
 

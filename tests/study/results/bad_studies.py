@@ -1,4 +1,4 @@
-"""A store with a study that is done, and with some that can't be used, each in its own way."""
+"""A store with a finished study, and with unusable studies of several kinds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOOD = "study: good\nquestion: Does it learn?\ntask: {name: simple}\nmodels: [NM
 
 
 def make_store(root: Path) -> Path:
-    """Make a store of the bad studies, and of a good one, whose trials are all solved."""
+    """Make a store of the unusable studies, and of a good one, whose trials are all solved."""
     for name, (text, declared, _) in BAD.items():
         folder = Store(root).study(name)
         folder.write_spec(f"study: {name}\n{text}\n")

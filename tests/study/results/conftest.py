@@ -1,4 +1,4 @@
-"""A fixture of tests that read stored studies."""
+"""A fixture for tests that read stored studies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand beside a copy of the store that a file's fixture `made` has made."""
+    """Work beside a copy of the store made by a file's fixture `made`."""
     shutil.copytree(made / "studies", tmp_path / "studies")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)

@@ -1,4 +1,4 @@
-"""MLflow shows of cells what their report says, and charts of it that can be read."""
+"""MLflow shows the report's numbers of cells, with readable charts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from study.results.study import sync
 from study.tracking import CURVE, CURVE_POINTS, LINE, default_uri
 from tests.study.tracking.made import runs_of
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_cells_have_the_numbers_of_the_report(finished_study: Path) -> None:
-    """After a run MLflow's cells have names by what varies, and the statistics of cells.csv by its columns' names."""
+    """After a run MLflow names cells by their varying values, with the statistics and column names of cells.csv."""
     store = finished_study / "studies"
     cells = {run.data.tags["study.cell_id"]: run for run in runs_of(default_uri(store), "cell", "little")}
     assert {run.info.run_name for run in cells.values()} == {"NMU h2", "NMU h3", "NAC-mul h2", "NAC-mul h3"}
@@ -38,7 +38,7 @@ def test_cells_have_the_numbers_of_the_report(finished_study: Path) -> None:
 
 
 def test_a_run_publishes_what_sync_would(finished_study: Path, uri: str, tmp_path: Path) -> None:
-    """Cells and charts are the same whoever publishes them: by name, with the same numbers, labels and values."""
+    """Both publish the same cells and charts, by name, with equal numbers, labels and values."""
     shutil.copytree(finished_study / "studies" / "little", tmp_path / "studies" / "little")
     assert sync(load_results("little", tmp_path / "studies"), uri) == 12
     for kind in ("cell", "line", "curve"):
@@ -57,7 +57,7 @@ def own_tags(run: Run) -> dict[str, str]:
 
 
 def test_charts_have_few_lines_of_few_points(finished_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line a method against hidden units; a learning curve a cell, thinned, of as many cells as can be told apart."""
+    """There is one line a method against hidden units, and thinned learning curves of a readable number of cells."""
     results = load_results("little", finished_study / "studies")
     lines = dashboard.charts(results)
     rates = {line.name: line.points for line in lines if line.kind == LINE}

@@ -1,4 +1,4 @@
-"""Parts of a report that fail: all others are written, and the failure is named where people look."""
+"""Failing parts of a report: all others are written, and the failure is shown in all outputs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_whose_report_fails_keeps_its_results_and_names_what_failed(broken
 
 
 def test_the_report_is_written_again_once_nothing_fails(broken, tmp_path, monkeypatch):
-    """A broken report isn't taken for a current one: the same command trains nothing and writes it whole."""
+    """A broken report counts as outdated: the same command trains nothing and writes it completely."""
     assert invoke("run", "broken.yaml", "--local", *broken).exit_code == 1
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
@@ -71,7 +71,7 @@ def test_the_report_is_written_again_once_nothing_fails(broken, tmp_path, monkey
 
 @pytest.mark.usefixtures("figures")
 def test_every_command_that_reads_names_what_failed(broken, tmp_path):
-    """`show` and its JSON name failed parts, and `report` exits with 1 after it has written all others."""
+    """`show` and its JSON name failed parts, and `report` exits with 1 after writing all others."""
     invoke("run", "broken.yaml", "--local", *broken)
     store = broken[:2]
     assert f"comparisons between rows failed, and is left out: {MEAN}" in invoke("show", "broken", *store).output
@@ -88,7 +88,7 @@ def test_every_command_that_reads_names_what_failed(broken, tmp_path):
 
 
 def test_a_mistake_of_the_user_isnt_a_failed_part(broken, tmp_path):
-    """A trial that doesn't exist is refused with exit code 2, as before."""
+    """A missing trial is refused with exit code 2, as before."""
     invoke("run", "broken.yaml", "--local", *broken)
     refused = invoke("report", "broken", "--trial", "nosuch", *broken)
     assert refused.exit_code == 2

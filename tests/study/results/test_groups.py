@@ -1,4 +1,4 @@
-"""`study report` of files and of studies by columns: what is read, written and refused."""
+"""`study report` of files and studies by columns: reading, writing and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tasks.arithmetic import published
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -30,7 +30,7 @@ protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder with the published seeds."""
+    """Work in a folder with the published seeds."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -45,13 +45,13 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Give a folder's files."""
+    """Return a folder's files."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".report.json"}
 
 
 @pytest.mark.usefixtures("figures")
 def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
-    """`study report FILE --as-published` prints both, and writes them beside the file, the same bytes each time."""
+    """`study report FILE --as-published` prints both, and writes them beside the file, with equal bytes each time."""
     result = invoke("report", "seeds.csv", "--as-published")
     assert result.exit_code == 0, result.output
     line = next(line for line in result.output.splitlines() if line.startswith("+          NAU"))
@@ -70,7 +70,7 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
 
 
 def test_by_out_and_format_are_obeyed(here):
-    """Other columns, another folder, one format."""
+    """Other columns, another folder and a single format are used."""
     result = invoke("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
@@ -96,7 +96,7 @@ def test_by_out_and_format_are_obeyed(here):
     ],
 )
 def test_what_is_refused_writes_nothing(here, words, told):
-    """Each mistake is one sentence with exit code 2, and every file is as it was."""
+    """Each mistake is one sentence with exit code 2, and all files are unchanged."""
     (here / "bad.csv").write_text("model,seed\nNMU,0\n")
     (here / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")
     shutil.copy(here / "seeds.csv", here / "cells.csv")
@@ -121,7 +121,7 @@ def test_a_terminal_shows_the_first_of_very_many_rows(here):
 
 
 def test_tables_of_files_load_no_torch(here):
-    """What takes as long to load as a million rows to tabulate is left alone: torch, matplotlib, MLflow."""
+    """Slow imports (torch, matplotlib, MLflow), which take as long as a million rows, are avoided."""
     heavy = "torch", "matplotlib", "mlflow", "ray"
     words = ["report", "seeds.csv", "--format", "csv", "--format", "latex"]
     code = (
@@ -133,7 +133,7 @@ def test_tables_of_files_load_no_torch(here):
 
 
 def test_a_folder_that_cant_be_written_is_told(here):
-    """What isn't a folder is refused before anything is read."""
+    """An --out that isn't a folder is refused before any file is read."""
     (here / "seeds-report").write_text("mine")
     result = invoke("report", "seeds.csv")
     assert result.exit_code == 2
@@ -142,7 +142,7 @@ def test_a_folder_that_cant_be_written_is_told(here):
 
 
 def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
-    """A study of the store groups by any hyperparameter, alone or beside files, and its pending trials count."""
+    """A stored study groups by any hyperparameter, alone or beside files, and its pending trials count."""
     (here / "little.yaml").write_text(SPEC)
     assert invoke("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
     whole = invoke("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
@@ -180,7 +180,7 @@ protocol: {iterations: 3, evaluate_every: 1, best_step_window: 1, evaluation_row
 
 
 def test_axes_with_labels_make_groups(here):
-    """--by takes an axis of a zip; what its labels imply isn't called counted together, and files have the labels."""
+    """--by accepts an axis of a zip; values implied by its labels aren't called pooled, and files have the labels."""
     store = here / "studies"
     Path("labelled.yaml").write_text(LABELLED)
     words = ("--store", str(store))
@@ -198,7 +198,7 @@ def test_axes_with_labels_make_groups(here):
 
 
 def outcomes_of(widths: dict[int, list[int]]) -> str:
-    """Write outcomes of two models at some widths: a trial solved at 5000, and unsolved ones that end at these."""
+    """Write outcomes of two models at several widths: a trial solved at 5000, and unsolved ones that end at these."""
     lines = ["model,hidden_size,seed,solved,solved_at,sparsity_error,iterations"]
     for model in ("NMU", "NAU"):
         for width, ends in widths.items():

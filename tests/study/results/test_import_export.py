@@ -1,4 +1,4 @@
-"""A study goes from store to store as one file: all of it comes back, and nothing that is there is lost."""
+"""Export and import of a study as one file: all of it is restored, and existing data aren't lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from study.store.files import parquet
 from tests.study.lab import STUDY
 from tests.study.source.builders import deactivate
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 STORES = Path(__file__).parents[1] / "stores"
@@ -40,7 +40,7 @@ LITTLE = {
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., StudyStore]:
-    """Give a function that trains a study into a store, with a list of seeds."""
+    """Give a function that trains a study with a list of seeds into a store."""
 
     def train(store: str, seeds: object, **changes: object) -> StudyStore:
         spec = LITTLE | {"seeds": seeds} | changes
@@ -60,7 +60,7 @@ def export(folder: StudyStore, file: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["folder", "s3"])
 def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path: Path, request, kind: str) -> None:
-    """All of its files are there, byte for byte; it is shown and reported there, and a run has nothing to do."""
+    """All files are equal byte by byte; show and report work there, and a run has nothing to do."""
     source = Store(finished_study / "studies", read_only=True).study("little")
     file = write_export(source, tmp_path / "little.zip").file
     root = str(tmp_path / "there") if kind == "folder" else f"{request.getfixturevalue('s3').bucket()}/studies"
@@ -78,7 +78,7 @@ def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path
 
 
 def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> None:
-    """Importing the same file again says that all trials are there, and changes no byte."""
+    """A repeated import says that all trials are there, and changes no byte."""
     file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
     import_export(file, tmp_path / "there")
     before = files(Store(tmp_path / "there").study("little"))
@@ -88,7 +88,7 @@ def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> 
 
 
 def test_seeds_of_two_machines_are_merged(make, tmp_path: Path) -> None:
-    """Trials that the store lacks come, its study file stays, and a file that plans them all trains nothing."""
+    """Missing trials are added, the store's study file stays, and a file that plans them all trains nothing."""
     here, there = make("here", [0, 1, 2]), make("there", [2, 3])
     before = files(here)
     done = import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
@@ -110,7 +110,7 @@ def test_seeds_of_two_machines_are_merged(make, tmp_path: Path) -> None:
 
 
 def test_another_study_of_the_name_is_refused(make, tmp_path: Path) -> None:
-    """A study that has no cell in common with the store's is another one: nothing is copied."""
+    """A study without a cell in common with the store's is a different one: nothing is copied."""
     here, there = make("here", 2), make("there", 2, fixed={"batch_size": 17})
     before = files(here)
     with pytest.raises(InputError, match="another study 'little', which asks for none of the 2 cells"):
@@ -134,7 +134,7 @@ def test_contradicting_results_are_refused(make, tmp_path: Path) -> None:
 
 
 def test_a_running_study_is_left_alone(make, tmp_path: Path) -> None:
-    """While a study runs, nothing is merged into it; it can be exported."""
+    """Nothing is merged into a running study, but it can be exported."""
     here = make("here", 2)
     with here.lock():
         file = export(here, tmp_path / "little.zip")
@@ -145,7 +145,7 @@ def test_a_running_study_is_left_alone(make, tmp_path: Path) -> None:
 def test_an_interrupted_import_is_completed(
     finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Interrupted before it is whole, it is no study yet; imported again, it is all there."""
+    """An incomplete import isn't a study; importing again completes it."""
     source = Store(finished_study / "studies").study("little")
     file = export(source, tmp_path / "little.zip")
 
@@ -164,7 +164,7 @@ def test_an_interrupted_import_is_completed(
 
 @pytest.mark.parametrize(("version", "name"), [(1, "grid"), (1, "search"), (2, "grid")])
 def test_a_study_of_any_version_is_moved(tmp_path: Path, version: int, name: str) -> None:
-    """What an earlier version stored comes byte for byte, merges with the same of today, and is read."""
+    """An earlier version's data stay equal byte by byte, merge with today's, and are readable."""
     root = shutil.copytree(STORES / f"version-{version}", tmp_path / "old")
     old = Store(root).study(name)
     file = export(old, tmp_path / "old.zip")
@@ -179,7 +179,7 @@ def test_a_study_of_any_version_is_moved(tmp_path: Path, version: int, name: str
 
 @pytest.mark.parametrize(("mine", "other"), [(1, 2), (2, 1)])
 def test_versions_are_merged(tmp_path: Path, mine: int, other: int) -> None:
-    """A store of one version takes the trials of another that it lacks, with their curves and weights."""
+    """Missing trials of another version are added with their curves and weights."""
     roots = {version: shutil.copytree(STORES / f"version-{version}", tmp_path / str(version)) for version in (1, 2)}
     here, there = (Store(roots[version]).study("grid") for version in (mine, other))
     all_trials = here.done()
@@ -194,7 +194,7 @@ def test_versions_are_merged(tmp_path: Path, mine: int, other: int) -> None:
 
 
 def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A half-done study of own code goes on elsewhere: its code is in the store, to be unpacked beside its file."""
+    """A half-done study of a user's code continues elsewhere: its stored code is unpacked beside its file."""
     (lab / "mine.yaml").write_text(yaml.safe_dump(STUDY))
     half = api.load(lab / "mine.yaml", ["seeds=2"], store=tmp_path / "here", tracking_uri="off")
     file = half.run(local=True).export(tmp_path / "mine.zip").file
@@ -217,7 +217,7 @@ def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypat
 
 
 def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
-    """Write a file again with another content of one of its files, listed as if it had been exported so."""
+    """Rewrite an export with other content of one of its files, listed as if exported so."""
     with zipfile.ZipFile(file) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content[f"little/{key}"] = data
@@ -231,7 +231,7 @@ def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
 
 
 def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, tmp_path: Path) -> None:
-    """A file whose study file or results can't be used is refused, whatever its digests say, and no store is made."""
+    """Unusable study files or results are refused, whatever their digests, and no store is made."""
     source = Store(finished_study / "studies").study("little")
     file = export(source, tmp_path / "little.zip")
     pack = sorted(source.pack_ids())[0]
@@ -252,7 +252,7 @@ def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, 
 
 
 def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path: Path) -> None:
-    """A page and a certificate in the file are left out, whatever they say, and the import says how to make them."""
+    """An exported page and certificate are dropped, and the import says how to make them again."""
     file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
     for key in ("report/report.html", "report/.report.json", "report.json", "verified.json"):
         file = changed(file, tmp_path / f"with-{key.replace('/', '-')}.zip", key, b"<script>alert(1)</script>")
@@ -280,7 +280,7 @@ def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path:
     ],
 )
 def test_forged_rows_are_refused(finished_study: Path, tmp_path: Path, column: str, text: Any, reason: str) -> None:
-    """Results with a text that no engine writes, or with another content than their ids say, aren't imported."""
+    """Results with a text that no engine writes, or whose content contradicts their ids, are refused."""
     source = Store(finished_study / "studies").study("little")
     pack = sorted(source.pack_ids())[0]
     table, _ = source.read_pack(pack)
@@ -297,7 +297,7 @@ def test_forged_rows_are_refused(finished_study: Path, tmp_path: Path, column: s
 
 
 def test_a_study_file_without_limits_is_refused_at_once(finished_study: Path, tmp_path: Path) -> None:
-    """A study file that asks for 10^9 seeds has the limits of any other."""
+    """A study file with 10^9 seeds has the same limits as any other."""
     source = Store(finished_study / "studies").study("little")
     spec = yaml.safe_load(source.read_spec()) | {"seeds": 10**9}
     file = changed(

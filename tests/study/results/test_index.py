@@ -1,4 +1,4 @@
-"""The index of a store says of each study what is stored of it, and is written when that changes."""
+"""The store's index shows each study's stored state, and is rewritten on changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.processes import wait_for
 from tests.study.builders import exact_result
 from tests.study.results.bad_studies import BAD, make_store
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -33,13 +33,13 @@ def _store(finished_study: Path, tmp_path: Path) -> Path:
 
 
 def entries(index: Index) -> dict[str, object]:
-    """Return what the index shows, by the studies' names."""
+    """Return the index's entries by the studies' names."""
     assert index._page is not None
     return {entry.name: entry for entry in index._page.entries}
 
 
 def test_an_entry_is_what_the_study_shows(store: Path) -> None:
-    """Question, numbers and finding are those of `study show`; its report and its runs are linked."""
+    """Question, numbers and finding equal those of `study show`; its report and its runs are linked."""
     index = Index(store, tracking_uri=f"sqlite:///{store}/mlflow.db", dashboard="http://127.0.0.1:5001")
     assert index.write()
     results, entry = load_results("little", store), entries(index)["little"]
@@ -54,7 +54,7 @@ def test_an_entry_is_what_the_study_shows(store: Path) -> None:
 
 
 def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a study with failed trials, the index leads to what one of them has printed, and serves it."""
+    """For a study with failed trials, the index links the output of one of them, and serves it."""
     monkeypatch.chdir(tmp_path)
     Path("fails.sh").write_text("echo no luck; exit 3\n")
     text = "{study: fails, command: 'sh fails.sh {seed}', results: a.json, metrics: {loss: lower}, seeds: 1}"
@@ -75,7 +75,7 @@ def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest
 
 
 def test_tags_and_reasons_of_failures_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry has the tags of file and command, and each reason with its number of trials; a new tag is read."""
+    """An entry has the tags of file and command, and each reason with its number of trials; new tags appear."""
     monkeypatch.chdir(tmp_path)
     Path("fails.sh").write_text("test $1 = 0 && exit 3; exit 0\n")
     text = "{study: fails, command: 'sh fails.sh {seed}', results: a.json, metrics: {loss: lower}, seeds: 3, tags: [a]}"
@@ -96,7 +96,7 @@ def test_tags_and_reasons_of_failures_are_shown(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_running_study_says_what_trains(store: Path) -> None:
-    """The heartbeat is shown as long as a process holds the study; of one that was killed it isn't."""
+    """The heartbeat is shown while a process holds the study, but not after it was killed."""
     folder, index = Store(store).study("little"), Index(store)
     beat = Heartbeat("little", 5, 90, 5, 0, 0, 0, left_s=9.0, workers=1, at=datetime(2026, 5, 1, tzinfo=UTC))
     with folder.lock():
@@ -117,7 +117,7 @@ def test_a_running_study_says_what_trains(store: Path) -> None:
 
 
 def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path) -> None:
-    """A study that asks for too much, or can't be read, is shown with its reason, and the others as ever."""
+    """A study that is too large or unreadable is shown with its reason, and the others as usual."""
     index = Index(make_store(tmp_path / "studies"))
     assert index.write()
     shown = {entry.name: entry for entry in index._page.entries} if index._page else {}
@@ -128,7 +128,7 @@ def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path)
 
 
 def test_nothing_is_written_while_nothing_changes(store: Path) -> None:
-    """A second look writes nothing; new results, another study, a lost page and a lock that is held each write."""
+    """A second look writes nothing; new results, another study, a lost page and a held lock each cause a write."""
     index = Index(store)
     assert index.write()
     assert not index.write()
@@ -144,7 +144,7 @@ def test_nothing_is_written_while_nothing_changes(store: Path) -> None:
 
 
 def test_new_results_are_read_once_they_are_due(store: Path) -> None:
-    """A study is read again when its files have changed, but while the page is live not as long as it rests."""
+    """A changed study is read again, except during its rest period while the page is live."""
     folder, index = Store(store).study("little"), Index(store)
     trial = load_results("little", store).plan.trials[0]
     folder.write_spec(folder.read_spec().replace("seeds: 3", "seeds: 5"))
@@ -155,7 +155,7 @@ def test_new_results_are_read_once_they_are_due(store: Path) -> None:
     index._readings["little"] = replace(index._readings["little"], due_s=float("inf"))
     index.write(is_live=True)
     assert entries(index)["little"].done == 12
-    index.write()  # the last: it says how things are
+    index.write()  # the last: it has the current state
     assert entries(index)["little"].done == 13
 
 
@@ -170,7 +170,7 @@ def test_a_study_that_cannot_be_read_says_why(store: Path) -> None:
 
 
 def test_a_study_without_results_has_an_entry(store: Path) -> None:
-    """One that has just begun asks its question, and has found nothing."""
+    """A study that has just begun shows its question and no finding."""
     for path in (store / "little" / "results").iterdir():
         path.unlink()
     index = Index(store)
@@ -180,7 +180,7 @@ def test_a_study_without_results_has_an_entry(store: Path) -> None:
 
 
 def test_a_page_of_somebody_else_stays(store: Path) -> None:
-    """Another file of that name is told, and its content stays."""
+    """A foreign file of that name is reported and kept."""
     (store / "index.html").write_text("mine")
     with pytest.raises(InputError, match="move it away"):
         Index(store).write()
@@ -188,7 +188,7 @@ def test_a_page_of_somebody_else_stays(store: Path) -> None:
 
 
 def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
-    """It is told, and not made; an empty store has a page that says what to do."""
+    """A missing store is reported, not created; an empty store has a page that says what to do."""
     with pytest.raises(InputError, match="there is no store at"):
         Index(tmp_path / "typo")
     assert not (tmp_path / "typo").exists()
@@ -199,7 +199,7 @@ def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
 def test_of_an_object_store_the_page_is_in_the_working_folder(
     s3, finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The studies of a bucket are listed in a file here; a report here is linked."""
+    """Studies of a bucket are listed in a local file, which links local reports."""
     monkeypatch.chdir(tmp_path)
     url = f"{s3.bucket()}/studies"
     done = invoke("run", str(finished_study / "little.yaml"), "--store", url, "--local", "--engine", "torch")
@@ -218,7 +218,7 @@ def test_of_an_object_store_the_page_is_in_the_working_folder(
 
 @pytest.fixture(name="follower")
 def _follower(store: Path) -> Iterator[tuple[Index, threading.Event, list[str]]]:
-    """Follow a store in a thread; it ends with the test."""
+    """Follow a store in a thread that ends with the test."""
     index, over, sentences = Index(store), threading.Event(), []
     index.write(is_live=True)
     thread = threading.Thread(target=index.follow, args=(over, sentences.append))
@@ -230,7 +230,7 @@ def _follower(store: Path) -> Iterator[tuple[Index, threading.Event, list[str]]]
 
 
 def test_a_page_follows_the_store(follower, store: Path) -> None:
-    """What is new is on the page without anybody asking for it; at the end the page says that it isn't live."""
+    """Updates appear on the page by themselves; at the end the page says that it isn't live."""
     index, _, sentences = follower
     assert 'data-live="yes"' in index.path.read_text()
     shutil.copytree(store / "little", store / "other")
@@ -240,7 +240,7 @@ def test_a_page_follows_the_store(follower, store: Path) -> None:
 
 
 def test_trouble_is_told_once_and_followed_through(follower, store: Path) -> None:
-    """A page that can't be written is told once, and is written when it can be."""
+    """An unwritable page is reported once, and is written when possible."""
     index, _, sentences = follower
     index.path.write_text("mine")
     shutil.copytree(store / "little", store / "other")

@@ -1,4 +1,4 @@
-"""Presets and studies are listed as they are."""
+"""Lists of presets and studies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_presets_are_listed_with_what_they_ask_and_take() -> None:
 
 
 def test_one_bad_study_does_not_keep_the_others_from_being_listed(tmp_path: Path) -> None:
-    """A study that asks for too much, or can't be read, is listed at once with its reason, and the others as ever."""
+    """A study that is too large or unreadable is listed at once with its reason, and the others as usual."""
     rows = {row.study: row for row in studies(make_store(tmp_path / "studies"))}
     assert rows.pop("good") == StudyRow("good", "Does it learn?", 6, 6, 2)
     assert rows.keys() == BAD.keys()
@@ -33,7 +33,7 @@ def test_one_bad_study_does_not_keep_the_others_from_being_listed(tmp_path: Path
 
 
 def test_a_large_study_is_listed_without_making_its_trials(tmp_path: Path) -> None:
-    """Of a study that asks for nearly as many trials as may be, those that are done are counted."""
+    """For a study near the limit of trials, only finished trials are counted."""
     store = make_store(tmp_path / "studies")
     Store(store).study("good").write_spec(GOOD.replace("seeds: 3", "seeds: 4000000"))
     assert StudyRow("good", "Does it learn?", 6, 8_000_000, 2) in studies(store)

@@ -1,4 +1,4 @@
-"""A run with nothing to do: report and MLflow are made again exactly where they don't show what is stored."""
+"""A run with nothing to do updates report and MLflow only if they don't show the stored data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from study.results.load import load_results
 from study.results.study import are_current
 from study.tracking import default_uri
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("figures")]
 
 
@@ -25,7 +25,7 @@ def run(folder: Path) -> None:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert "trials in 4 cells" in result.output
-    assert "of 12 trials" in result.output  # the finding is printed, whether or not anything was made again
+    assert "of 12 trials" in result.output  # the finding is printed, with or without an update
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def here(finished_study: Path) -> Path:
 
 
 def written(here: Path) -> dict[str, tuple[int, bytes]]:
-    """Give the files of the report: when each was written, and what it holds."""
+    """Return the files of the report with their times of writing and contents."""
     files = (here / "studies" / "little" / "report").iterdir()
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
@@ -45,7 +45,7 @@ def bytes_of(files: dict[str, tuple[int, bytes]]) -> dict[str, bytes]:
 
 
 def asked(here: Path, query: str) -> list[tuple[object, ...]]:
-    """Ask MLflow's database."""
+    """Query MLflow's database."""
     with closing(sqlite3.connect(here / "studies" / "mlflow.db")) as connection, connection:
         return connection.execute(query).fetchall()
 
@@ -55,7 +55,7 @@ def is_current(here: Path) -> bool:
 
 
 def test_nothing_is_made_again_for_nothing(here):
-    """Where nothing has changed, a run writes no file of the report and nothing into MLflow."""
+    """Without changes, a run writes no file of the report and nothing into MLflow."""
     metrics = "SELECT COUNT(*), MAX(timestamp) FROM metrics"
     before = written(here), asked(here, metrics)
     run(here)
@@ -63,7 +63,7 @@ def test_nothing_is_made_again_for_nothing(here):
 
 
 def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(here):
-    """Also if that has nothing to train: the index shows nothing that a dead driver said."""
+    """Even if it has nothing to train, the index no longer shows a dead driver's state."""
     (here / "studies" / "little" / "heartbeat").write_text("of a killed run")
     run(here)
     assert not (here / "studies" / "little" / "heartbeat").exists()
@@ -72,7 +72,7 @@ def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(here):
 @pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
 @pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
 def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):
-    """A report of which a file, or the note of its files, is gone or other than it was written isn't current."""
+    """A report with a missing or changed file, or file list, is outdated."""
     file = here / "studies" / "little" / name
     before = file.read_bytes()
     file.unlink()
@@ -84,7 +84,7 @@ def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):
 
 
 def test_another_report_in_its_place_is_written_over(here):
-    """What `study report --compare` left in the study's folder is replaced by the next run, to the byte."""
+    """A report of `study report --compare` in the study's folder is replaced by the next run, byte by byte."""
     before = bytes_of(written(here))
     words = ["report", "little", "--compare", "little", "--store", str(here / "studies")]
     assert CliRunner().invoke(main, words).exit_code == 0
@@ -103,7 +103,7 @@ def test_another_report_in_its_place_is_written_over(here):
     ],
 )
 def test_a_study_that_mlflow_does_not_show_is_not_believed(here, harm, mended):
-    """A study isn't known to be published while its run is gone or written to, or its experiment is gone."""
+    """A study counts as unpublished if its run or experiment is deleted, or its run was modified."""
     asked(here, harm)
     assert not is_current(here)
     asked(here, f"UPDATE {harm.split()[1]} {mended}")
@@ -111,22 +111,22 @@ def test_a_study_that_mlflow_does_not_show_is_not_believed(here, harm, mended):
 
 
 def test_what_mlflow_lost_is_published_again(here):
-    """Where MLflow has lost the study's run, the next run publishes it, and no trial twice."""
+    """If MLflow has lost the study's run, the next run publishes it, and no trial twice."""
     asked(here, "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'")
     run(here)
     assert is_current(here)
     runs = "SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'active' AND status = 'FINISHED'"
-    # one a trial, one a cell with its learning curve, the study's own, and two lines of charts with their parent
+    # one for each trial, one for each cell with its curve, the study's own, and two chart lines with their parent
     assert asked(here, runs) == [(12 + 2 * 4 + 1 + 3,)]
 
 
 def test_a_server_is_asked_itself(here):
-    """What isn't a database in a file isn't known to be published: MLflow says so, or is written to."""
+    """Unless it is a local database, publication is checked with MLflow, or the run publishes again."""
     assert not are_current(load_results("little", here / "studies"), "http://127.0.0.1:9")
 
 
 def test_a_mark_names_all_that_is_shown(monkeypatch):
-    """Other results, words or code have another mark; the same have the same, however they are chunked."""
+    """Other results, texts or code change the mark; equal ones keep it, however they are chunked."""
     rows = pa.table({"seed": [0, 1], "outcome": ["solved", "unsolved"]})
     chunked = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
     mark = report_mark.mark(rows, "a question")

@@ -1,4 +1,4 @@
-"""A study of a task's fields and several models: what is asked, what is compared, and what was left out."""
+"""A study of a task's fields and several models: questions, comparisons, and omitted rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from study.results import load
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 STUDY = """
@@ -30,7 +30,7 @@ protocol: {iterations: 20, evaluate_every: 10}
 
 @pytest.fixture(scope="module", name="ran")
 def _ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """Plan and run the study on a table that lacks two numbers; return its folder and what was printed."""
+    """Plan and run the study on a table that lacks two numbers; return its folder and its output."""
     folder = tmp_path_factory.mktemp("ingots")
     lines = [f"{i % 7},{'' if i in (3, 30) else i % 5},{i % 7 + i % 5}" for i in range(60)]
     (folder / "ingots.csv").write_text("\n".join(["heat,weight,strength", *lines]))
@@ -43,7 +43,7 @@ def _ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 
 def test_rows_that_are_left_out_are_told(ran: tuple[Path, str, str]) -> None:
-    """Plan, run and report say how many rows of the table lack a number."""
+    """Plan, run and report give the number of the table's rows without a number."""
     folder, plan, run = ran
     said = "2 of the table's 60 rows lack a number and are left out"
     assert said in " ".join(plan.split())
@@ -52,7 +52,7 @@ def test_rows_that_are_left_out_are_told(ran: tuple[Path, str, str]) -> None:
 
 
 def test_models_are_compared_where_they_are_asked_the_same(ran: tuple[Path, str, str]) -> None:
-    """What the task is set to is the question, also by an axis that names it; models are compared, by the test loss."""
+    """The task's values are the question, also from a named axis; models are compared by the test loss."""
     folder, *_ = ran
     results = load.load_results("ingots", folder / "studies")
     assert results.rows.methods == {"model"}

@@ -1,4 +1,4 @@
-"""The report of a real search, of store and command line."""
+"""The report of a real search with store and command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.results import search as results_of_search
 from study.spec import load_spec
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -33,7 +33,7 @@ search: {objective: [success_rate, time_to_success], trials: 14, candidates: 4, 
 
 @pytest.fixture(scope="module", name="made")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a little search to its end."""
+    """Run a small search to its end."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "little.yaml").write_text(SPEC)
     words = ("search", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local")
@@ -43,7 +43,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
-    """Rows are the confirmed candidates by their numbers, with trials of seeds that the search hasn't seen."""
+    """Rows are the confirmed candidates by number, with trials of seeds unused in the search."""
     found = load.load_results("little", here / "studies")
     assert set(found.table["seed"].to_pylist()) == {4, 5, 6}
     labels = [found.plan.labels[s.cell_id]["candidate"] for s in found.summaries]
@@ -56,7 +56,7 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
 
 
 def test_the_winners_file_asks_for_what_is_done(here):
-    """The file that the search's report has brought along is a study all of whose trials the store has."""
+    """The winner's file of the report is a study whose trials are all stored."""
     file = here / "studies" / "little" / "report" / "winner.yaml"
     found = load.load_results("little", here / "studies")
     asked = make_plan(load_spec(file))
@@ -65,7 +65,7 @@ def test_the_winners_file_asks_for_what_is_done(here):
 
 
 def test_a_search_that_goes_on_reports_its_candidates_so(here):
-    """Before it is over all candidates are rows, by number, and the reader is told that the numbers are too good."""
+    """While it runs all candidates are rows, by number, and the reader is warned that the numbers are optimistic."""
     kept = here / "studies" / "little" / "search.json"
     record = json.loads(kept.read_text())
     kept.write_text(json.dumps(record | {"winners": None}))

@@ -1,4 +1,4 @@
-"""Series of a built-in task from its declaration to MLflow and the report, also where it was stored without series."""
+"""Series of a built-in task from declaration to MLflow and report, also if stored without series."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from study import tracking
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -47,7 +47,7 @@ def test_mlflow_has_values_and_no_curves_of_series(here: Path) -> None:
 
 
 def test_a_study_that_was_stored_without_series_has_them_after_the_next_run(here: Path) -> None:
-    """Its report has a column for each metric until then, and no trial is trained again."""
+    """Until then its report has a column for each metric, and no trial is trained again."""
     run = ("run", "along.yaml", "--store", "studies", "--local", "--tracking-uri", "off")
     assert invoke(*run).exit_code == 0
     report, declared = here / "studies" / "along" / "report", here / "studies" / "along" / "declared.json"

@@ -1,4 +1,4 @@
-"""The index and the reports of a store over HTTP: these files alone, and for this machine alone."""
+"""A store's index and reports over HTTP: only these files, and only for this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.results.index import Index
 from study.results.serve import served
 from tests.processes import free_port
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -35,7 +35,7 @@ def _port(store: Path) -> Iterator[int]:
 
 
 def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    """Ask for a path as it stands, as no browser would, and return status and content."""
+    """Request a raw path, which a browser would normalise, and return status and content."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.putrequest(method, path, skip_host="Host" in headers)
@@ -50,7 +50,7 @@ def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
 
 @pytest.mark.usefixtures("figures")
 def test_the_index_and_its_reports_are_served(store: Path, port: int) -> None:
-    """What the index links to is found below it; a query is ignored, and HEAD has no content."""
+    """Links of the index resolve below it; a query is ignored, and HEAD has no content."""
     assert get(port, "/") == (200, (store / "index.html").read_bytes())
     assert get(port, "/index.html?now")[0] == 200
     report = store / "little" / "report"
@@ -60,7 +60,7 @@ def test_the_index_and_its_reports_are_served(store: Path, port: int) -> None:
 
 
 def test_a_page_that_is_unchanged_is_not_sent_again(store: Path, port: int) -> None:
-    """A browser that names the version that it has gets nothing, until there is another."""
+    """A browser that sends its version gets no content until the page changes."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", "/")
     answer = connection.getresponse()
@@ -84,7 +84,7 @@ def test_nothing_else_is_served(port: int, path: str) -> None:
 
 
 def test_files_of_trials_are_served_and_run_nothing(store: Path, port: int, tmp_path: Path) -> None:
-    """A page that a trial wrote must not read the reports beside it; links and other folders aren't followed."""
+    """A page written by a trial can't read the reports beside it; links and other folders aren't followed."""
     folder = store / "little" / "files" / "0c0917e1597f2da3"
     (folder / "plots").mkdir(parents=True)
     (folder / "log.txt").write_text("printed")
@@ -103,7 +103,7 @@ def test_files_of_trials_are_served_and_run_nothing(store: Path, port: int, tmp_
 
 
 def test_links_are_not_followed(store: Path, port: int, tmp_path: Path) -> None:
-    """Neither a file nor a folder of a report may lead elsewhere."""
+    """Links from files or folders of a report are refused."""
     secret = tmp_path / "elsewhere"
     secret.mkdir()
     (secret / "report.html").write_text("secret")
@@ -117,7 +117,7 @@ def test_links_are_not_followed(store: Path, port: int, tmp_path: Path) -> None:
 
 
 def test_pages_of_other_hosts_cant_read_it(port: int) -> None:
-    """A name that somebody lets resolve to this machine is refused; forwarded ports have other numbers."""
+    """A foreign host name that resolves to this machine is refused; forwarded ports may have other numbers."""
     assert get(port, "/", Host="evil.example")[0] == 403
     assert get(port, "/", Host="evil.example:5001")[0] == 403
     assert get(port, "/", Host="localhost:8080")[0] == 200
@@ -125,9 +125,9 @@ def test_pages_of_other_hosts_cant_read_it(port: int) -> None:
 
 
 def test_other_machines_cant_reach_it(port: int) -> None:
-    """It listens on the loopback interface alone."""
+    """The server listens on the loopback interface only."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses the address that others would use
+        probe.connect(("192.0.2.1", 9))  # sends nothing, but selects this machine's address on the network
         own = probe.getsockname()[0]
     if own.startswith("127."):
         pytest.skip("this machine has no other interface")
@@ -136,7 +136,7 @@ def test_other_machines_cant_reach_it(port: int) -> None:
 
 
 def test_a_port_that_is_taken_is_left_alone(store: Path) -> None:
-    """Then any that is free is used."""
+    """Another free port is used."""
     index = Index(store)
     with served(index.file_of, wanted := free_port()) as first, served(index.file_of, wanted) as second:
         assert first == wanted
@@ -144,7 +144,7 @@ def test_a_port_that_is_taken_is_left_alone(store: Path) -> None:
 
 
 def test_an_index_in_the_working_folder_is_served(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the store can't be written to, links lead out of the folder of the index, and still are found."""
+    """If the store isn't writable, the index is outside it, and its links are still served."""
     (tmp_path / "here" / "deep").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here" / "deep")
     index = Index(store)

@@ -1,4 +1,4 @@
-"""`study report --standardise`: success rates as they would be with equal starts."""
+"""`study report --standardise`: success rates under equal starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from study.statistics import standardised_rate
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 EASY, HARD = 0, 1
@@ -21,7 +21,7 @@ COUNTS = {"a": ((8, 10), (6, 30)), "b": ((27, 30), (1, 10)), "c": ((8, 10), (3, 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder with trials of three models, of which one had more easy starts, and with starts."""
+    """Work in a folder with starts, and trials of three models, of which one had more easy starts."""
     monkeypatch.chdir(tmp_path)
     lines, seed = ["model,seed,hard,solved"], 0
     for model, levels in COUNTS.items():
@@ -42,14 +42,14 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def report(*words: str) -> str:
-    """Write the report of the trials by model as CSV files, and return what is printed."""
+    """Write the report of the trials by model as CSV files, and return its output."""
     result = invoke("report", "trials.csv", "--by", "model", "--format", "csv", *words)
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
-    """Raw, b is far better than a; with equal starts it isn't, and pairs of rows say the same."""
+    """The raw rate of b is far above a's; with equal starts it isn't, and tests of pairs agree."""
     printed = report("--standardise", "hard")
     assert "Standardised for hard" in printed
     assert "a fair comparison only if hard is determined" in " ".join(printed.split())
@@ -75,7 +75,7 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
 
 
 def test_rates_are_standardised_to_starts_of_a_file(here: Path) -> None:
-    """Each row has the file's starts of its own model, and its interval allows for how many these are."""
+    """Each row uses the file's starts of its own model, and its interval reflects their number."""
     assert "a fair comparison" not in report("--standardise", "hard", "--starts", "starts.csv")
     found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
     for model, levels in COUNTS.items():
@@ -90,7 +90,7 @@ def test_rates_are_standardised_to_starts_of_a_file(here: Path) -> None:
 
 
 def test_many_values_are_cut_into_five_levels(here: Path) -> None:
-    """Levels of a continuous number hold equally many starts, and the report names them."""
+    """Levels of a continuous number hold equal shares of the starts, and the report names them."""
     lines = [f"{'ab'[seed % 2]},{seed},{seed / 7:.3f},{seed % 3 == 0}" for seed in range(60)]
     (here / "trials.csv").write_text("\n".join(["model,seed,norm,solved", *lines]) + "\n")
     printed = invoke("report", "trials.csv", "--by", "model", "--format", "md", "--standardise", "norm").output
@@ -100,7 +100,7 @@ def test_many_values_are_cut_into_five_levels(here: Path) -> None:
 
 
 def test_levels_that_a_row_never_had_are_shown(here: Path) -> None:
-    """A row without trials at a level says for how many of the starts others stand."""
+    """A row without trials at a level shows the share of starts that others stand in for."""
     kept = [
         line for line in (here / "trials.csv").read_text().splitlines() if not line.startswith("a") or ",0," in line
     ]
@@ -111,7 +111,7 @@ def test_levels_that_a_row_never_had_are_shown(here: Path) -> None:
 
 
 def test_trials_without_the_number_are_left_out_and_counted(here: Path) -> None:
-    """A gap in the column costs a trial, not the report."""
+    """A gap in the column drops a trial and doesn't fail the report."""
     lines = (here / "trials.csv").read_text().splitlines()
     (here / "trials.csv").write_text("\n".join([lines[0], "a,0,,true", *lines[2:]]) + "\n")
     assert "without hard" in report("--standardise", "hard")
@@ -120,7 +120,7 @@ def test_trials_without_the_number_are_left_out_and_counted(here: Path) -> None:
 
 
 def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
-    """The interval takes trials as independent; rows that pool trials of a seed say that they have none."""
+    """The interval assumes independent trials; rows that pool trials of a seed have none, and say so."""
     lines = [f"a,{width},{seed},{seed % 2},{seed % 3 == 0}" for width in (1, 2) for seed in range(20)]
     (here / "trials.csv").write_text("\n".join(["model,width,seed,hard,solved", *lines]) + "\n")
     assert "have no standardised rate" in report("--standardise", "hard")
@@ -140,7 +140,7 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
     ],
 )
 def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], message: str) -> None:
-    """The message has what was given, and nothing is written."""
+    """The message shows the input, and nothing is written."""
     (here / "other.csv").write_text("easy\n1\n")
     (here / "gap.csv").write_text("hard,x\n1,1\n,1\n")
     (here / "text.csv").write_text("hard\nvery\n")
@@ -160,7 +160,7 @@ def test_rates_that_there_arent_are_refused(here: Path) -> None:
 
 
 def test_seeds_that_depend_on_outcomes_are_refused(here: Path) -> None:
-    """The interval takes numbers of seeds as fixed in advance."""
+    """The interval assumes numbers of seeds fixed in advance."""
     (here / "lab.py").write_text(CODE)
     (here / "study.yaml").write_text(STUDY.replace("seeds: 10", "seeds: {until: {half_width: 0.3, max: 12}}"))
     assert invoke("run", "study.yaml", "--local", "--tracking-uri", "off").exit_code == 0
@@ -190,7 +190,7 @@ seeds: 10
 
 
 def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
-    """Its own report is standardised if its file says so, and `study report --standardise` says the same."""
+    """Its own report is standardised if its file says so, and equals `study report --standardise`."""
     (here / "lab.py").write_text(CODE)
     (here / "study.yaml").write_text(STUDY + "standardise: hard\n")
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
@@ -216,7 +216,7 @@ def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
     ],
 )
 def test_a_study_that_cant_be_standardised_is_refused(here: Path, change: tuple[str, str], message: str) -> None:
-    """Each mistake is told before anything is trained."""
+    """Each mistake is reported before training."""
     (here / "lab.py").write_text(CODE)
     (here / "study.yaml").write_text((STUDY + "standardise: hard\n").replace(*change))
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")

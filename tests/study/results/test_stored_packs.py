@@ -1,4 +1,4 @@
-"""From the store to MLflow: each trial in one pack, and none lost by a bad file."""
+"""From the store to MLflow: each trial is in one pack, and a bad file loses none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seeds(packs: StoredPacks) -> dict[str, list[int]]:
 
 
 def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path) -> None:
-    """What two packs have is published once, and a pack that failed not at all."""
+    """A trial in two packs is published once, and a failed pack isn't published."""
     folder = Store(tmp_path).study("demo")
     for name, pack in (("a", small_pack(0, 1)), ("b", small_pack(1, 2)), ("c", small_pack(1, 2, 3))):
         stored(folder, name, pack)
@@ -52,7 +52,7 @@ def test_only_some_metrics_have_curves(tmp_path: Path) -> None:
 
 
 def test_rows_are_taken_as_given(tmp_path: Path) -> None:
-    """Of the rows to publish none is left out: a failure too, if nothing better is there; what isn't planned is."""
+    """All given rows are published, failures too if nothing better is there; unplanned trials aren't."""
     folder = Store(tmp_path).study("demo")
     stored(folder, f"a{FAILED}", small_pack(0, 1), Outcome.FAILED)
     stored(folder, "b", small_pack(1, 2))
@@ -62,7 +62,7 @@ def test_rows_are_taken_as_given(tmp_path: Path) -> None:
 
 
 def test_a_torn_pack_is_left_out(tmp_path: Path) -> None:
-    """The others are published all the same."""
+    """The other packs are still published."""
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0))
     stored(folder, "b", small_pack(1))
@@ -71,7 +71,7 @@ def test_a_torn_pack_is_left_out(tmp_path: Path) -> None:
 
 
 def test_trials_are_published_as_they_are_judged(tmp_path: Path) -> None:
-    """Rows that were judged together replace what a pack alone says; trials that are stored later aren't among them."""
+    """Rows judged together replace a pack's own; trials stored later aren't included."""
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0, 1))
     packs = StoredPacks(folder)

@@ -1,4 +1,4 @@
-"""`study report NAME`: what is put together of a study, set beside another, and refused."""
+"""`study report NAME`: contents, comparison with another study, and refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.results import load
 from study.results import study as study_results
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -34,7 +34,7 @@ protocol: {{iterations: 40, evaluate_every: 10, evaluation_rows: 50}}
 
 @pytest.fixture(scope="module", name="made")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run two little studies that differ in the learning rate."""
+    """Run two small studies that differ in the learning rate."""
     folder = tmp_path_factory.mktemp("made")
     for name, rate in (("little", 0.001), ("faster", 0.01)):
         (folder / f"{name}.yaml").write_text(SPEC.format(name=name, rate=rate))
@@ -45,12 +45,12 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Give every file below a folder."""
+    """Return every file below a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def test_the_page_lists_every_trial_of_its_cell(here):
-    """What the page opens is the store's trials, each with its row."""
+    """The page has the store's trials, each with its row."""
     standing = load.load_results("little", here / "studies")
     assert invoke("report", "little").exit_code == 0
     text = (here / "studies" / "little" / "report" / "report.html").read_text()
@@ -75,7 +75,7 @@ def test_very_many_trials_are_not_listed(here, monkeypatch):
 
 
 def test_the_protocol_is_what_the_cells_have(here):
-    """What all cells share has one value, what is swept all of them, and what applies to none isn't there."""
+    """A value shared by all cells is given once, swept values are all listed, and inapplicable ones are omitted."""
     protocol = study_results.assemble_report(load.load_results("little", here / "studies")).protocol
     assert protocol["hidden units"] == "2, 3, 4"
     assert protocol["model"] == "NMU, NAC•"
@@ -84,7 +84,7 @@ def test_the_protocol_is_what_the_cells_have(here):
 
 
 def test_a_study_is_set_beside_another(here):
-    """`--compare OTHER` matches cells by what is swept, and writes what it found."""
+    """`--compare OTHER` matches cells by their sweeps, and writes the comparison."""
     result = invoke("report", "little", "--compare", "faster", "--out", "out")
     assert result.exit_code == 0, result.output
     assert "Against faster" in result.output
@@ -98,14 +98,14 @@ def test_a_study_is_set_beside_another(here):
 
 
 def test_a_study_is_set_beside_itself_and_agrees(here):
-    """The same cells are found by their ids, and nothing differs."""
+    """Cells are matched by their ids, and nothing differs."""
     against = load.load_results("little", here / "studies", compare="little").against
     assert [c.verdict for c in against.comparisons] == ["agrees"] * 6
     assert all(c.finding.estimate == 0 for c in against.comparisons)
 
 
 def conflicting(here: Path) -> None:
-    """Put a result into the store that contradicts another."""
+    """Store a result that contradicts another."""
     folder = here / "studies" / "little" / "results"
     first = sorted(folder.glob("*.parquet"))[0]
     table = pq.read_table(first)
@@ -115,7 +115,7 @@ def conflicting(here: Path) -> None:
 
 
 def newer(here: Path) -> None:
-    """Let a newer version have written the first file of results."""
+    """Mark the first results file as written by a newer version."""
     first = sorted((here / "studies" / "little" / "results").glob("*.parquet"))[0]
     table = pq.read_table(first)
     metadata = dict(pq.read_schema(first).metadata) | {b"study.schema_version": b"99"}
@@ -123,7 +123,7 @@ def newer(here: Path) -> None:
 
 
 def emptied(here: Path) -> None:
-    """Take every result away."""
+    """Remove every result."""
     shutil.rmtree(here / "studies" / "little" / "results")
 
 
@@ -140,7 +140,7 @@ def emptied(here: Path) -> None:
     ],
 )
 def test_what_is_refused_writes_nothing_over(here, spoil, words, told):
-    """Each is one error that names what is wrong, with exit code 2, and the last report stands."""
+    """Each is one error with exit code 2 that names the fault, and the last report stays."""
     assert invoke("report", "little").exit_code == 0
     assert invoke("report", "faster").exit_code == 0
     if spoil is not None:

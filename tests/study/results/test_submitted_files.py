@@ -1,4 +1,4 @@
-"""A job goes on with the code and the data that its study was submitted with, though the user's folder is gone."""
+"""A job uses the submitted code and data, even if the user's folder is deleted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own_code(folder: Path) -> dict[str, object]:
 
 
 def own_data(folder: Path) -> dict[str, object]:
-    """Write a table into the folder, and return a study of it."""
+    """Write a table into the folder, and return its study."""
     (folder / "data").mkdir()
     rows = [f"{a},{b},{a * b}\n" for a in range(6) for b in range(6)]
     (folder / "data" / "rows.csv").write_text("a,b,product\n" + "".join(rows))
@@ -44,7 +44,7 @@ def own_data(folder: Path) -> dict[str, object]:
 
 
 def run_job(order: Order, folder: Path) -> str:
-    """Run a job's command in its folder, but for the cluster, and return what it printed."""
+    """Run a job's command in its folder, without the cluster, and return its output."""
     folder.mkdir()
     (folder / "study.yaml").write_text(order.spec)
     for name, content in order.code.items():
@@ -58,7 +58,7 @@ def run_job(order: Order, folder: Path) -> str:
 
 @pytest.fixture(name="submitted")
 def _submitted(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Order, Spec]]:
-    """Return what submits a study from the user's folder, which is gone afterwards."""
+    """Return a function that submits a study from the user's folder and deletes the folder."""
     monkeypatch.setenv(IN_JOB, "1")
 
     def submit(content: Callable[[Path], dict[str, object]]) -> tuple[Order, Spec]:
@@ -74,7 +74,7 @@ def _submitted(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 def resumed(order: Order) -> Order:
-    """Return the order of `study resume` for a job."""
+    """Return the command of `study resume` for a job."""
     return order_of(Job("study-mine-0", "STOPPED", order.metadata, "", None, 0.0, None, None))
 
 
@@ -85,7 +85,7 @@ def test_a_resumed_job_trains_what_is_missing(
     content: Callable[[Path], dict[str, object]],
     trials: int,
 ) -> None:
-    """Results that were lost are trained again by the stored copy; those that are there are kept."""
+    """Lost results are trained again by the stored copy; existing ones are kept."""
     order, _ = submitted(content)
     run_job(order, tmp_path / "first")
     store = Path(order.store)
@@ -101,7 +101,7 @@ def test_a_resumed_job_trains_what_is_missing(
 
 
 def test_only_what_was_submitted_is_run(submitted: Callable[..., tuple[Order, Spec]], tmp_path: Path) -> None:
-    """A copy that was changed, one that is missing, and another file in its place are errors that say what to do."""
+    """A changed or missing copy, and another file in its place, are errors with instructions."""
     order, _ = submitted(own_code)
     run_job(order, tmp_path / "first")
     again = resumed(order)

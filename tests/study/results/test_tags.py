@@ -1,4 +1,4 @@
-"""Tags of a study are one set, from its file and from `study tag`; they change no trial, result or study file."""
+"""A study's tags are one set, from its file and from `study tag`; they change no trial, result or study file."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from study.spec import parse_spec
 from study.store import Store, StudyStore
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(name="folder")
 def _folder(finished_study: Path, tmp_path: Path) -> StudyStore:
-    """Return a study of a copy of a store without tags."""
+    """Return a study of a copied store without tags."""
     return Store(shutil.copytree(finished_study / "studies", tmp_path / "studies")).open("little")
 
 
 def contents(folder: StudyStore) -> dict[str, bytes | None]:
-    """Return all files of a study, without its tags."""
+    """Return all files of a study except its tags."""
     return {key: folder.read_file(key) for key in folder.sizes() if key != "tags.json"}
 
 
 def test_tags_of_file_and_command_are_one_set(folder: StudyStore) -> None:
-    """The command adds to the file's tags and removes from them, and adds again; nothing else is written."""
+    """The command adds to the file's tags, removes from them, and adds again; nothing else is written."""
     folder.write_spec(folder.read_spec() + "tags: [smoke, 2026]\n")
     before = contents(folder)
     assert study_tags(folder) == ("2026", "smoke")
     assert change_tags(folder, ["paper", "smoke"], ["2026"]) == ("paper", "smoke")
     assert change_tags(folder, ["2026"], ["paper", "smoke"]) == study_tags(folder) == ("2026",)
     assert contents(folder) == before
-    with folder.lock():  # a study that runs
+    with folder.lock():  # a running study
         assert change_tags(folder, ["smoke"], []) == ("2026", "smoke")
 
 
 def test_a_store_without_tags_has_none_and_stays_so(folder: StudyStore) -> None:
-    """Tags of an earlier version's study are none, and asking for them writes nothing."""
+    """A study from before tags has none, and reading them writes nothing."""
     assert study_tags(folder) == change_tags(folder, [], []) == ()
     assert "tags.json" not in folder.sizes()
 
@@ -65,7 +65,7 @@ def test_the_command_prints_the_tags(folder: StudyStore) -> None:
     [(["a b"], [], "spaces"), ([], ["x"], "no tag 'x'"), (["a"], ["a"], "both"), (["a\x1b"], [], "characters")],
 )
 def test_a_wrong_tag_changes_nothing(folder: StudyStore, add: list[str], remove: list[str], reason: str) -> None:
-    """One that can't be a tag, isn't there to be removed, or is added and removed at once is an error."""
+    """Invalid tags, removing an absent tag, and adding and removing the same tag are errors."""
     change_tags(folder, ["a"], [])
     with pytest.raises(InputError, match=reason):
         change_tags(folder, add, remove)
@@ -74,14 +74,14 @@ def test_a_wrong_tag_changes_nothing(folder: StudyStore, add: list[str], remove:
 
 @pytest.mark.parametrize("content", ["[", "{}", '{"added": [1], "removed": []}', '{"added": ["a b"], "removed": []}'])
 def test_damaged_tags_are_an_error(folder: StudyStore, content: str) -> None:
-    """Tags that can't be read are named, with what to do."""
+    """The error names unreadable tags and says what to do."""
     folder.write_file("tags.json", content.encode())
     with pytest.raises(StoreError, match="remove it"):
         study_tags(folder)
 
 
 def test_tags_travel_with_an_export(folder: StudyStore, tmp_path: Path) -> None:
-    """A new study of another store has the tags; only an export with tags has a format that earlier versions refuse."""
+    """An imported study has the tags; only exports with tags have a format that earlier versions refuse."""
     store = str(folder.path.parent if folder.path else "")
     for name, tags in {"without": [], "with": ["paper"]}.items():
         change_tags(folder, tags, [])
@@ -93,7 +93,7 @@ def test_tags_travel_with_an_export(folder: StudyStore, tmp_path: Path) -> None:
 
 
 def test_tags_are_in_no_id() -> None:
-    """A study file with tags asks for the same trials; wrong tags are named with their line."""
+    """A study file with tags plans the same trials; invalid tags are named with their line."""
     text = "study: a\ntask: {name: simple}\nmodels: [NMU]\nseeds: 3\n"
     plain, tagged = (make_plan(parse_spec(text + more, source="a.yaml")) for more in ("", "tags: smoke\n"))
     assert tagged.spec.tags == ("smoke",)

@@ -1,4 +1,4 @@
-"""A call of a training function: what it may report, and the words for what it may not."""
+"""Calls of a training function: valid reports, and error messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def report(step=None, loss=0.5, accuracy=0.5, **more):
     ],
 )  # fmt: skip
 def test_numbers_of_all_libraries_are_numbers(value, number):
-    """Numbers of numpy, and arrays and tensors of no axes, are Python's numbers; True and False are 1 and 0."""
+    """NumPy scalars and zero-dimensional arrays and tensors become Python numbers; True and False become 1 and 0."""
     for step in every_step(returns(report(accuracy=value))) + every_step(yields(report(1, accuracy=value))):
         assert (step.metrics["accuracy"], type(step.metrics["accuracy"])) == (number, float)
 
@@ -95,14 +95,14 @@ def test_numbers_of_all_libraries_are_numbers(value, number):
     ],
 )  # fmt: skip
 def test_what_may_not_be_reported_is_refused(function, message):
-    """The message has the function's file and a line, what must hold, and what was given."""
+    """The message has the function's file and line, the rule, and the value given."""
     with pytest.raises(FunctionError, match=message) as refused:
         every_step(function)
     assert re.match(rf"{re.escape(__file__)}:\d+: train ", str(refused.value))
 
 
 def test_undeclared_numbers_are_kept():
-    """A script that reports more than its study file declares needs no change; nothing limits these numbers."""
+    """A script that reports undeclared numbers needs no change; these numbers have no limits."""
     (step,) = every_step(returns(report(grad_norm=torch.tensor(2.0), epoch_time=10**400)))
     assert step.undeclared == {"grad_norm": 2.0, "epoch_time": math.inf}
     steps = every_step(yields(report(1, lr=0.1), report(2)))
@@ -110,7 +110,7 @@ def test_undeclared_numbers_are_kept():
 
 
 def test_the_line_is_that_of_the_yield():
-    """A mistake in a yield has its line, not that of the function."""
+    """An error in a yield names the yield's line, not the function's."""
 
     def train(seed):
         yield report(1)
@@ -122,7 +122,7 @@ def test_the_line_is_that_of_the_yield():
 
 
 def test_a_generator_that_returns_something_is_refused():
-    """Metrics that a generator returns would be lost."""
+    """Metrics returned by a generator would be lost."""
 
     def train(seed):
         yield report(1)
@@ -134,7 +134,7 @@ def test_a_generator_that_returns_something_is_refused():
 
 @pytest.mark.parametrize(("iterations", "expected"), [(None, [0, 10, 20, 30]), (20, [0, 10, 20]), (25, [0, 10, 20])])
 def test_iterations_bound_a_generator(iterations, expected):
-    """No step beyond is reported, and the generator is closed where nothing more is wanted of it, before it works."""
+    """No step beyond the bound is reported; the generator is closed before it computes another step."""
     begun, ends = [], []
 
     def train(seed):
@@ -160,13 +160,13 @@ def test_a_first_step_beyond_the_bound_is_refused():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("-inf"), torch.tensor(float("nan"))])
 def test_a_metric_that_is_not_finite_ends_the_call(value):
-    """It is the last step; a limit of the metric doesn't speak of it."""
+    """A non-finite metric is the last step; limits of the metric don't apply to it."""
     steps = every_step(yields(report(1), report(2, loss=value), report(3)))
     assert [(step.step, step.is_finite) for step in steps] == [(1, True), (2, False)]
 
 
 def test_an_error_has_the_users_line():
-    """One line with type, message and the innermost line of the user's code, and a traceback without ours."""
+    """The error has one line (type, message, user's innermost line) and a traceback without the study's frames."""
 
     def train(seed, *, text: str):
         yield report(0)
@@ -186,7 +186,7 @@ def parse(text):
 
 
 def test_an_error_before_the_first_step_is_one_too():
-    """Also of a function that returns a dict; sys.exit ends the trial, not the worker."""
+    """A function that returns a dict fails in the same way; sys.exit ends the trial, not the worker."""
 
     def train(seed, *, code: int):
         sys.exit(code)
@@ -198,7 +198,7 @@ def test_an_error_before_the_first_step_is_one_too():
 
 
 def test_what_fails_when_it_is_closed_fails():
-    """An error that a generator raises when it is ended at its bound isn't passed over."""
+    """An error raised by a generator while it is closed at its bound fails the call."""
 
     def train(seed):
         try:
@@ -213,7 +213,7 @@ def test_what_fails_when_it_is_closed_fails():
 
 @pytest.fixture
 def ctrl_c():
-    """A function that presses Ctrl-C; a shell that runs pytest in the background has it ignored."""
+    """A function that raises SIGINT, with the handler restored because background shells ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: signal.raise_signal(signal.SIGINT)
     signal.signal(signal.SIGINT, before)
@@ -221,7 +221,7 @@ def ctrl_c():
 
 @pytest.mark.parametrize("is_swallowed", [False, True])
 def test_ctrl_c_stops_a_call(ctrl_c, is_swallowed):
-    """Even if the function catches it. To go on with the call afterwards is an error, not the end of the generator."""
+    """Ctrl-C stops the call even if the function catches it; continuing the call afterwards is an error."""
 
     def train(seed):
         yield report(0)
@@ -238,7 +238,7 @@ def test_ctrl_c_stops_a_call(ctrl_c, is_swallowed):
 
 
 class UnprintableError(Exception):
-    """As an exception class with a mistake in it."""
+    """An exception class with a faulty __str__."""
 
     def __str__(self):
         raise OSError("no text")
@@ -247,11 +247,11 @@ class UnprintableError(Exception):
 
 
 class PanicError(BaseException):
-    """As pyo3's PanicException, which isn't an Exception."""
+    """An exception like pyo3's PanicException, which isn't an Exception."""
 
 
 def nameless():
-    """Make an exception whose class can't tell its name."""
+    """Make an exception whose class raises when its name is read."""
 
     class Nameless(type):
         @property
@@ -285,7 +285,7 @@ RAISED = {
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("does_yield", [False, True])
 def test_whatever_is_raised_fails_the_call(name, does_yield):
-    """The reason is one line of text that can be stored; to describe an exception can't fail."""
+    """The reason is one storable line of text; describing an exception never fails."""
     make, reason = RAISED[name]
     error = make()
 
@@ -306,7 +306,7 @@ def test_whatever_is_raised_fails_the_call(name, does_yield):
 
 
 class Awkward:
-    """A number of whose attributes each raises something."""
+    """A number whose attributes all raise."""
 
     def __getattr__(self, name):
         raise PanicError(name)
@@ -322,13 +322,13 @@ REPORTED = {
 
 @pytest.mark.parametrize("name", REPORTED)
 def test_whatever_is_reported_fails_the_call(name):
-    """Also a report of objects that can't be looked at."""
+    """Reports of objects that raise on inspection fail the call, too."""
     with pytest.raises(FunctionError, match=re.escape(__file__)):
         every_step(lambda seed: REPORTED[name]())
 
 
 def test_resume_is_given_to_who_takes_it():
-    """A function with such a parameter gets None first, and a state later, whose step its own must exceed."""
+    """A function with the parameter gets None first and a state later; its next step must exceed the state's step."""
 
     def train(seed, resume):
         yield report(5, state=(seed, resume))
@@ -343,7 +343,7 @@ def test_resume_is_given_to_who_takes_it():
 
 
 def test_lists_are_tuples_where_a_function_asks_for_them():
-    """A study file has lists only."""
+    """A study file has lists only, so lists become tuples for parameters annotated as tuples."""
 
     def train(seed, *, layers: tuple[int, ...], sizes: list[int]):
         return report(loss=float(isinstance(layers, tuple)), accuracy=float(isinstance(sizes, list)))
@@ -353,6 +353,6 @@ def test_lists_are_tuples_where_a_function_asks_for_them():
 
 @pytest.mark.parametrize("metrics", [{"step": Metric()}, {"state": Metric()}])
 def test_names_of_metrics_must_not_be_those_of_something_else(metrics):
-    """None is called as what stands beside them."""
+    """A metric's name must differ from the names of the columns beside it."""
     with pytest.raises(ValueError, match="no metric may be called step or state"):
         FunctionCall(returns({}), seed=1, values={}, metrics=metrics)

@@ -1,4 +1,4 @@
-"""A class with a method `fit` is called as a function is."""
+"""A class with a method `fit` is called like a function."""
 
 from __future__ import annotations
 

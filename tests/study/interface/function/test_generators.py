@@ -1,4 +1,4 @@
-"""The global generators are seeded from a trial's seed, and go on where a slice of the trial ended."""
+"""Global generators are seeded from a trial's seed, and continue across slices of the trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draws() -> list[float]:
 
 
 def test_generators_repeat():
-    """Of one seed all three generators give the same numbers, whatever was drawn before, and of another others."""
+    """Equal seeds give equal numbers in all three generators, whatever was drawn before; other seeds give others."""
     seed_generators(3)
     first = draws()
     seed_generators(4)
@@ -28,7 +28,7 @@ def test_generators_repeat():
 
 
 def test_seeds_are_those_that_one_sets_by_hand():
-    """A function that is seeded here draws what it draws where it is called by hand."""
+    """A seeded function draws the same numbers as a call that sets the seeds by hand."""
     seed_generators(7)
     found = draws()
     random.seed(7)
@@ -38,7 +38,7 @@ def test_seeds_are_those_that_one_sets_by_hand():
 
 
 def test_what_others_draw_between_slices_changes_nothing():
-    """With the states restored, the generators go on as if nobody had drawn."""
+    """With restored states, the generators continue as if nothing else had drawn."""
     seed_generators(3)
     expected = [draws(), draws()]
     seed_generators(3)
@@ -63,7 +63,7 @@ print(float(torch.rand(())), sum(type(finder).__module__.startswith("tasks") for
 
 
 def test_torch_that_is_imported_later_is_seeded_too():
-    """A call that imports torch draws from it what it draws where torch was there before; nothing stays behind."""
+    """A call that imports torch draws the same as with torch imported before; no hook stays behind."""
     done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, check=True)
     torch.manual_seed(3)
     assert done.stdout.split() == [str(float(torch.rand(()))), "0"]

@@ -1,4 +1,4 @@
-"""State of the process around a trial: every part is put back, and costs nothing where a library isn't imported."""
+"""Process state around a trial: every part is restored, and libraries that aren't imported cost nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CHANGES = {
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """Begin in a folder, with an environment variable."""
+    """Set a working folder and an environment variable."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HERE", "1")
 
@@ -59,7 +59,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_was_changed_is_put_back(name):
-    """To restore a state twice changes nothing more."""
+    """Restoring a state twice changes nothing more."""
     change, look = CHANGES[name]
     before, looked = ProcessState.now(), look()
     change()
@@ -71,7 +71,7 @@ def test_what_was_changed_is_put_back(name):
 
 
 def test_a_drawing_backend_is_put_back():
-    """If matplotlib is imported."""
+    """The matplotlib backend is restored if matplotlib is imported."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     before = ProcessState.now()
@@ -81,7 +81,7 @@ def test_a_drawing_backend_is_put_back():
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path):
-    """Neither as the folder to come back to, nor as the present one."""
+    """A deleted folder is accepted, both as the folder to restore and as the current folder."""
     gone = tmp_path / "gone"
     gone.mkdir()
     os.chdir(gone)
@@ -95,7 +95,7 @@ def test_a_folder_that_is_gone_is_no_error(tmp_path):
 
 
 def test_settings_of_the_users_modules_stay(tmp_path, monkeypatch):
-    """A module that a trial imports sets them once, for all trials: it doesn't run again."""
+    """A module imported by a trial sets them once for all trials, because it doesn't run again."""
     (tmp_path / "settings_of_mine.py").write_text("import numpy as np\nnp.seterr(under='raise')\n")
     monkeypatch.syspath_prepend(tmp_path)
     outside, first = ProcessState.now(), ProcessState.now()
@@ -114,7 +114,7 @@ def test_settings_of_the_users_modules_stay(tmp_path, monkeypatch):
 
 
 def test_nothing_is_imported():
-    """The libraries whose state would be saved take seconds to import."""
+    """The libraries with saved state take seconds to import."""
     code = (
         "import sys; from study.interface.function.process_state import ProcessState; ProcessState.now().restore();"
         "assert not {'torch', 'matplotlib', 'numpy.testing'} & set(sys.modules)"

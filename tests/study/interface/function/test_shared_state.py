@@ -1,4 +1,4 @@
-"""A trial that changes a module's values is noticed, whatever else lies in the module."""
+"""Changes of a module's values by a trial are detected, whatever else the module holds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.interface.function.shared_state import changed_state, shared_state
 
 
 class Raises(Mapping[str, int]):
-    """A mapping whose values can't be read, as one of weak references whose keys died meanwhile."""
+    """A mapping with unreadable values, like a weak mapping whose keys died meanwhile."""
 
     def __getitem__(self, name: str) -> int:
         raise KeyError(name)
@@ -26,7 +26,7 @@ class Raises(Mapping[str, int]):
 
 
 class RaisesOnAttributes:
-    """An object that answers no question."""
+    """An object whose attributes all raise."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError(name)
@@ -43,7 +43,7 @@ def module(monkeypatch):
 
 @pytest.mark.parametrize("make", [Raises, lambda: [{"nested": Raises()}], RaisesOnAttributes])
 def test_values_that_cannot_be_read_are_left_out(module, make):
-    """Reading a user's objects never fails a trial, and what else changed is still found."""
+    """Reading a user's objects never fails a trial, and other changes are still detected."""
     module.WEAK = make()
     before = shared_state({"lab"})
     assert set(before) == {"lab.COUNTS"}

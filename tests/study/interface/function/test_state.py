@@ -1,4 +1,4 @@
-"""A state comes back as it was, from arrays that need no pickle; what can't be kept is refused."""
+"""A state round-trips as arrays without pickle; unsupported values are refused."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ STATES = st.recursive(
 
 @given(STATES)
 def test_states_come_back(state):
-    """Whatever is nested in whatever comes back with its types, through bytes without pickle."""
+    """Nested values keep their types in a round trip through bytes without pickle."""
     assert repr(state_of(unpacked(packed(state_arrays(state))))) == repr(state)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bool", "<U3", "S2"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_arrays_come_back(dtype, shape):
-    """Arrays keep dtype, shape and bits; so do numbers of numpy, which are no arrays."""
+    """Arrays keep dtype, shape and bits; so do numpy scalars, which aren't arrays."""
     array = np.ones(shape, dtype)
     for value in (array, array.ravel()[:1].astype(dtype)[0] if array.size else array):
         again = state_of(state_arrays([value]))[0]
@@ -39,7 +39,7 @@ def test_arrays_come_back(dtype, shape):
 
 
 def test_a_network_and_its_optimiser_come_back():
-    """The states of torch's modules and optimisers, whose keys are numbers, are taken as they are."""
+    """The states of torch modules and optimisers, which have integer keys, are stored unchanged."""
     network = torch.nn.Linear(2, 2)
     optimiser = torch.optim.Adam(network.parameters())
     network(torch.ones(2)).sum().backward()
@@ -53,7 +53,7 @@ def test_a_network_and_its_optimiser_come_back():
 
 
 def test_states_of_generators_come_back():
-    """A function can keep the states of its own generators."""
+    """A function can store the states of its own generators."""
     rng, own = np.random.default_rng(1), random.Random(1)
     state = state_of(state_arrays({"rng": rng.bit_generator.state, "own": own.getstate()}))
     other, another = np.random.default_rng(2), random.Random(2)
@@ -63,7 +63,7 @@ def test_states_of_generators_come_back():
 
 
 def test_a_state_is_a_copy():
-    """What is changed in place afterwards isn't changed in the copy."""
+    """Later changes in place don't affect the copy."""
     weights = {"numpy": np.zeros(2), "torch": torch.zeros(2)}
     arrays = state_arrays(weights)
     for array in weights.values():
@@ -83,13 +83,13 @@ def test_a_state_is_a_copy():
     ],
 )
 def test_what_cannot_be_kept_is_refused(state, message):
-    """Anything that would need pickle is named with its place."""
+    """A value that would need pickle is named with its place."""
     with pytest.raises(ValueError, match=message):
         state_arrays(state)
 
 
 def test_arrays_that_need_pickle_are_not_read():
-    """Bytes with an array of objects, which would run code when it is read, are refused."""
+    """Bytes with an object array, which would run code when it is read, are refused."""
     buffer = io.BytesIO()
     np.savez(buffer, tree=np.array([object()]))
     with pytest.raises(ValueError, match="allow_pickle"):

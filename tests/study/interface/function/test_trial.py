@@ -1,4 +1,4 @@
-"""A training function that takes `trial`: it reports, saves and logs by calls."""
+"""Training functions that take `trial`: they report, save and log by calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_reports_are_those_of_a_function_that_yields():
 
 
 def test_steps_count_by_themselves():
-    """A step may be left out; after a resume, counting goes on."""
+    """A step number may be omitted; after a resume, counting continues."""
 
     def train(seed, trial):
         trial.report(loss=1)
@@ -64,7 +64,7 @@ def test_steps_count_by_themselves():
 
 
 def test_a_function_that_takes_a_trial_may_still_return_or_yield():
-    """It may want the trial's folder only."""
+    """The function may use only the trial's folder."""
 
     def returning(seed, trial):
         return {"loss": len(list(trial.folder.iterdir()))}
@@ -88,7 +88,7 @@ def test_a_saved_state_follows_its_step_and_comes_back():
 
 
 def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end():
-    """It has nothing to report any more, and is asked to stop if its last step was that of `iterations`."""
+    """It has no more reports, and is asked to stop if its last step was that of `iterations`."""
     seen = []
 
     def train(seed, trial):
@@ -104,7 +104,7 @@ def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end()
 
 
 def test_what_follows_the_last_report_still_runs():
-    """At `iterations` the function is asked to stop, and not cut off: it may have a picture to draw."""
+    """At `iterations` the function is asked to stop, not cut off: it may still draw a picture."""
     done = []
 
     def train(seed, trial):
@@ -118,7 +118,7 @@ def test_what_follows_the_last_report_still_runs():
 
 @pytest.mark.parametrize("ending", ["iterations", "nan", "close"])
 def test_a_function_that_is_ended_cleans_up(ending):
-    """One that reports beyond its last step, that has diverged, or that nobody needs any more."""
+    """A function ended beyond its last step, after divergence, or on cancellation runs its cleanup code."""
     ended = []
 
     def train(seed, trial):
@@ -198,7 +198,7 @@ def test_the_line_of_a_report_is_told():
 
 
 def test_settings_of_the_thread_are_kept_between_steps():
-    """Decimal's precision and numpy's handling of errors hold for the function, from report to report."""
+    """Decimal's precision and numpy's error handling persist in the function between reports."""
     with decimal.localcontext() as context, np.errstate(divide="raise"):
         context.prec = 5
 
@@ -213,7 +213,7 @@ def test_settings_of_the_thread_are_kept_between_steps():
 
 
 def test_a_stop_by_a_signal_comes_through():
-    """Also if the function swallows it."""
+    """The stop comes through even if the function swallows it."""
 
     def train(seed, trial):
         trial.report(loss=1)

@@ -1,4 +1,4 @@
-"""The figure of many axes has the mean over all rows with each value of each axis."""
+"""The figure of many axes shows, for each value of each axis, the mean over all rows with that value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def means(axes):
 
 
 def test_points_are_means_over_all_else():
-    """Each panel has an axis, those first that change most; all have the same y axis, and no intervals."""
+    """Each panel has an axis, the most influential first; all panels share a y axis, and have no intervals."""
     drawn = effects.plot(groups([row(point) for point in POINTS], KEYS))
     panels = drawn.figure.axes
     assert panels[0].get_xlabel() == "norm"
@@ -49,12 +49,12 @@ def test_points_are_means_over_all_else():
 
 
 def test_three_axes_have_curves_instead():
-    """With three axes there is no such figure."""
+    """With three axes the effects figure is omitted."""
     assert effects.plot(groups([row(point) for point in POINTS if point[3] == 1], KEYS)) is None
 
 
 def test_a_value_that_explodes_is_left_out():
-    """One reward of 1e30 doesn't enter the means, and the caption counts it."""
+    """A reward of 1e30 is excluded from the means, and the caption counts it."""
     rows = [row(point, -1e30 if i == 5 else 1.0 + i / 100) for i, point in enumerate(POINTS)]
     drawn = effects.plot(groups(rows, KEYS))
     assert all(0.9 < mean < 1.5 for axes in drawn.figure.axes for mean in means(axes))

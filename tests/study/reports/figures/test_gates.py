@@ -1,4 +1,4 @@
-"""Histograms of gates hold every gate that is a number, in its bin, by its trial's outcome."""
+"""Histograms of gates hold every finite gate in its bin, by its trial's outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def heights(axes):
 
 
 def test_bars_are_shares_of_the_gates():
-    """Solved trials stand below the others, in twenty bins from 0 to 1, both ends among them; all add up to one."""
+    """Solved trials are stacked below the others, in twenty bins from 0 to 1 inclusive; all bars sum to one."""
     rng = np.random.default_rng(1)
     values, solved = np.concatenate([[0.0, 1.0], rng.random(98)]), rng.random(100) < 0.4
     (axes,) = gates.plot(ROWS, [gates_of(values, solved)]).figure.axes
@@ -39,7 +39,7 @@ def test_bars_are_shares_of_the_gates():
 
 
 def test_gates_that_are_no_number_are_told():
-    """NaN, of trials that diverged, is in no bar, and the caption counts it."""
+    """NaN gates of diverged trials are in no bar, and the caption counts them."""
     drawing = gates.plot(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
     assert "Omitted: 1 gates" in drawing.caption
     assert drawing.tips.texts == [
@@ -50,20 +50,20 @@ def test_gates_that_are_no_number_are_told():
 
 @pytest.mark.parametrize("is_solved", [True, False])
 def test_one_gate_is_enough(is_solved):
-    """One trial's one gate is one bar, whether it was solved or nothing was."""
+    """A single gate is drawn as one bar, whether its trial was solved or not."""
     drawing = gates.plot(ROWS, [gates_of([0.5], [is_solved])])
     assert len(drawing.tips.marks) == 1
     assert render(drawing, "png")
 
 
 def test_without_gates_there_is_no_figure():
-    """No gate, or none that is a number, makes no figure."""
+    """Without a finite gate there is no figure."""
     assert gates.plot(ROWS, []) is None
     assert gates.plot(ROWS, [gates_of([np.nan], [False])]) is None
 
 
 def test_panels_are_rows_and_layers():
-    """Each row and layer has a panel that names both; of more than twelve the first are shown."""
+    """A panel for each row and layer names both; beyond twelve panels only the first are shown."""
     values = [gates_of([0.1, 0.9], [True, False], row, f"layer {n}") for row in range(9) for n in (1, 2)]
     drawing = gates.plot(ROWS, values)
     titles = [axes.get_title("left") for axes in drawing.figure.axes]
@@ -74,7 +74,7 @@ def test_panels_are_rows_and_layers():
 
 
 def test_the_caption_says_what_part_is_shown():
-    """How many cells, how many trials of each, and over how many rows a gate is the mean."""
+    """The caption has the number of cells, of trials of each, and of rows averaged for a gate."""
     part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, total=1000) for row in (0, 0, 4)]).caption
     assert "2 of 9 groups are shown." in part
     assert "at least 50 of 1,000." in part

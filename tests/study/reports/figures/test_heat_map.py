@@ -1,4 +1,4 @@
-"""A field of the heat map is a row: its colour the rate, its text the count."""
+"""A heat-map field shows a row: its colour is the rate, its text the count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def texts(axes):
 
 
 def group(values, solved, unsolved=0, **more):
-    """Make a row of so many trials."""
+    """Make a row with a number of trials."""
     finished = solved + unsolved
     rate = {"success_rate": solved / finished, "success_rate_interval": (0.0, 1.0)} if finished else {}
     counted = {"seeds": finished, "solved": solved, "unsolved": unsolved}
@@ -38,7 +38,7 @@ def group(values, solved, unsolved=0, **more):
 
 
 def test_fields_are_the_rows():
-    """Each field has its row's rate as colour and count as text; a combination that isn't there has neither."""
+    """Each field has its row's rate as colour and count as text; a missing combination has neither."""
     rows = [group((a, b), 2 * a + b, 10 - 2 * a - b) for a in (1, 2, 3) for b in (0.1, 2.0) if (a, b) != (2, 2.0)]
     drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
@@ -55,7 +55,7 @@ def test_fields_are_the_rows():
 
 
 def test_the_axes_are_the_two_keys_with_most_values():
-    """Levels stand in order, the default first; other keys make panels, named by them."""
+    """Levels are in order, the default first; other keys make panels named by their values."""
     counts = [
         (published_cell(m, init_variance=v, learning_rate=lr, hidden_size=h), {"solved": 3, "unsolved": 1})
         for m in ("NMU", "NAU")
@@ -75,7 +75,7 @@ def test_the_axes_are_the_two_keys_with_most_values():
 
 @pytest.mark.parametrize("keys", [{"a": (1, 2), "b": ("x", "y")}, {"a": (1, 2), "b": (True, False)}, {"a": (1, 2)}])
 def test_one_ordered_key_makes_no_heat_map(keys):
-    """Names and flags have no order: without two numbers that vary there is no figure."""
+    """Names and flags have no order: the figure needs two varying numbers."""
     levels = [
         dict(zip(keys, values, strict=True))
         for values in np.stack(np.meshgrid(*([0, 1],) * len(keys))).reshape(len(keys), -1).T
@@ -85,7 +85,7 @@ def test_one_ordered_key_makes_no_heat_map(keys):
 
 
 def test_rows_that_lack_trials_are_marked():
-    """A row that lacks trials has a dagger, which the caption explains; one with no trial yet has no colour."""
+    """An incomplete row has a dagger, which the caption explains; a row without trials has no colour."""
     rows = [group((a, b), 1, 1) for a in (1, 2) for b in (1, 2)]
     rows[0] = group((1, 1), 1, 1, seeds=5, pending=3)
     rows[1] = group((1, 2), 0, 0, seeds=5, pending=5)
@@ -99,14 +99,14 @@ def test_rows_that_lack_trials_are_marked():
 
 
 def test_what_is_written_on_a_colour_keeps_its_own():
-    """A dark page swaps ink and paper, but not the colours of fields: letters on these are neither."""
+    """A dark page swaps ink and paper but not field colours, so text on fields uses neither of them."""
     rows = [group((a, b), a + 3 * b, 8 - a - 3 * b) for a in range(3) for b in range(3)]
     axes = heat_map.plot(groups(rows, ["a", "b"])).figure.axes[0]
     assert not {text.get_color() for text in axes.texts} & {INK, PAPER}
 
 
 def test_of_many_panels_the_first_twelve_are_drawn():
-    """Thirteen methods: twelve panels, all fields tell their counts, and the caption says what is missing."""
+    """Thirteen methods give twelve panels; all fields show their counts, and the caption names the omission."""
     rows = [group((f"m{m}", a, b), 1, 1) for m in range(13) for a in (1, 2) for b in (1, 2)]
     drawn = heat_map.plot(groups(rows, ["model", "a", "b"]))
     assert len(drawn.figure.axes) == 12 + 1
@@ -115,7 +115,7 @@ def test_of_many_panels_the_first_twelve_are_drawn():
 
 
 def test_fields_too_small_for_numbers_have_none():
-    """On a grid of 60 by 60 the colours remain; the numbers are in the table, the caption says."""
+    """On a grid of 60 by 60 only the colours remain; the caption refers to the table for the numbers."""
     rows = [group((a, b), a % 2, 1 - a % 2) for a in range(60) for b in range(60)]
     drawn = heat_map.plot(groups(rows, ["a", "b"]))
     axes = drawn.figure.axes[0]
@@ -127,7 +127,7 @@ def test_fields_too_small_for_numbers_have_none():
 
 
 def test_a_mean_that_explodes_leaves_the_colours_of_the_others():
-    """The scale ends where the other means do; the field has the last colour, its number, and the caption counts it."""
+    """The scale ends at the other means; the field has the last colour and its number, and the caption counts it."""
     metric = Metric(low=0)
     means = {(a, b): 1e30 if (a, b) == (3, 2) else float(a + b) for a in (1, 2, 3) for b in (1, 2)}
     rows = [

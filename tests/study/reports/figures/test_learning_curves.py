@@ -1,4 +1,4 @@
-"""Learning curves are drawn as they are; what has diverged leaves the panel."""
+"""Learning curves are drawn unchanged; diverged values leave the panel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ METRICS = ArithmeticTask.metrics
 
 
 def rows_of(count):
-    """Make rows that learning curves can be of."""
+    """Make rows for learning curves."""
     return groups([GroupSummary(values=(f"m{i}",), seeds=9) for i in range(count)], ["model"])
 
 
 def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
-    """Make a curve whose quantiles are 1, 2, 3, 4 and 5 times some values, validation a tenth of that."""
+    """Make a curve with quantiles of 1 to 5 times the given values; validation is a tenth of that."""
     values = np.outer(np.arange(1, 6), np.asarray(test, float))
     quantiles = {"test_mse": values, "validation_mse": values / 10, "sparsity_error": np.zeros_like(values)}
     more = {"trials": 9, "total": 9} | more
@@ -33,13 +33,13 @@ def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
 
 
 def line(axes, colour):
-    """Give the points of the line of a colour."""
+    """Give the points of the line with a colour."""
     (points,) = (line.get_xydata() for line in axes.lines if line.get_color() == colour)
     return points
 
 
 def test_lines_are_medians_and_bands_the_quantiles():
-    """Both medians, two bands and the threshold are where the curve says."""
+    """Medians, bands and the threshold are at the curve's values."""
     (axes,) = learning_curves.plot(rows_of(1), [curve()], METRICS).figure.axes
     assert axes.get_yscale() == "log"
     assert line(axes, TEST)[:, 0].tolist() == [0, 1, 2]
@@ -52,7 +52,7 @@ def test_lines_are_medians_and_bands_the_quantiles():
 
 
 def test_where_half_have_diverged_the_line_ends():
-    """An infinite median is not drawn, its band goes beyond the panel, and panel and caption say why."""
+    """An infinite median isn't drawn, its band leaves the panel, and panel and caption give the reason."""
     test = np.array([[1.0, 1, 1], [2, 2, 2], [3, 3, np.inf], [4, np.inf, np.inf], [5, np.inf, np.inf]])
     whole = curve()
     quantiles = {**whole.quantiles, "test_mse": test}
@@ -69,14 +69,14 @@ def test_where_half_have_diverged_the_line_ends():
 
 
 def test_rows_that_all_diverged_are_drawn():
-    """Where nothing is finite from the start, there is a panel that says so."""
+    """A panel without any finite value says so."""
     drawing = learning_curves.plot(rows_of(1), [curve(test=(np.inf,) * 3), curve(test=(np.nan,) * 3)], METRICS)
     assert [axes.texts[0].get_text() for axes in drawing.figure.axes] == ["all have diverged"] * 2
     assert render(drawing, "png")
 
 
 def test_errors_of_zero_are_at_the_foot():
-    """A logarithmic axis has no zero: the line goes along its foot, and the caption says so."""
+    """A logarithmic axis has no zero: the line runs along the axis' foot, and the caption says so."""
     drawing = learning_curves.plot(rows_of(1), [curve(test=(1.0, 1e-9, 0.0))], METRICS)
     (axes,) = drawing.figure.axes
     assert line(axes, TEST)[-1, 1] == pytest.approx(axes.get_ylim()[0])
@@ -84,7 +84,7 @@ def test_errors_of_zero_are_at_the_foot():
 
 
 def test_wild_values_don_t_flatten_the_rest():
-    """A few trials at 1e30 leave the axis to the medians and to what training begins with."""
+    """A few trials at 1e30 don't stretch the axis, which fits the medians and the first errors."""
     whole = curve()
     test = whole.quantiles["test_mse"].copy()
     test[-1, 1:] = 1e30
@@ -93,7 +93,7 @@ def test_wild_values_don_t_flatten_the_rest():
 
 
 def test_panels_are_named_and_limited():
-    """Twenty rows: twelve panels of equal axes with their rows' names, at most 600 tips, the rest told of."""
+    """Twenty rows give twelve panels with equal axes and row names, and at most 600 tips; the caption has the rest."""
     drawing = learning_curves.plot(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)], METRICS)
     axes = drawing.figure.axes
     assert [one.get_title("left") for one in axes] == [f"m{i}" for i in range(12)]
@@ -103,7 +103,7 @@ def test_panels_are_named_and_limited():
 
 
 def test_points_tell_quantiles_and_counts():
-    """What a pointer reads is the iteration, the median, where 90% are, and of how many trials."""
+    """A tip shows the iteration, the median, the 90% range and the number of trials."""
     texts = learning_curves.plot(rows_of(1), [curve(trials=8, total=50)], METRICS).tips.texts
     assert texts[1] == (
         "m0, iteration 1,000: test MSE 0.3 (90% of 8 trials in [0.1, 0.5]), validation MSE 0.03, sparsity error 0"
@@ -111,32 +111,32 @@ def test_points_tell_quantiles_and_counts():
 
 
 def test_a_sample_of_trials_is_told():
-    """Where not all trials are in the curve, the caption says how few."""
+    """If the curve covers only some trials, the caption gives their number."""
     assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
     assert "a sample of their trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
 def test_rows_without_a_curve_are_told():
-    """The caption says how many of the report's rows are shown, unless all are."""
+    """The caption gives the number of rows shown, unless all are."""
     assert "1 of 3 groups are shown." in learning_curves.plot(rows_of(3), [curve(row=1)], METRICS).caption
     assert "are shown" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
 def test_without_a_threshold_there_is_no_line():
-    """Trials of different thresholds have none drawn."""
+    """If trials differ in their threshold, none is drawn."""
     (axes,) = learning_curves.plot(rows_of(1), [curve(threshold=None)], METRICS).figure.axes
     assert INK not in {line.get_color() for line in axes.lines}
 
 
 def test_one_evaluation_is_enough():
-    """A curve of a single evaluation at iteration 0 can be drawn; no curve makes no figure."""
+    """A curve with a single evaluation at iteration 0 is drawn; without a curve there is no figure."""
     assert render(learning_curves.plot(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
     assert learning_curves.plot(rows_of(1), [], METRICS) is None
 
 
 @pytest.mark.parametrize("missing", [None, 1])
 def test_panels_of_two_axes_form_a_grid(missing):
-    """Columns are the values of one axis, named at the top, rows those of the other, named at the right."""
+    """Columns are values of one axis, named at the top; rows are values of the other, named at the right."""
     points = [(f"m{m}", w) for m in range(2) for w in (1, 2, 3)]
     shown = [place for place in range(6) if place != missing]
     rows = groups([GroupSummary(values=point, seeds=9) for point in points], ["model", "width"])
@@ -149,7 +149,7 @@ def test_panels_of_two_axes_form_a_grid(missing):
 
 @pytest.mark.parametrize("metric", [Metric(low=0), Metric(higher_is_better=True)], ids=["logarithmic", "linear"])
 def test_a_curve_that_explodes_leaves_the_others_readable(metric):
-    """An arrow in its own panel stands for it, the axis is that of the other curves, and the caption counts it."""
+    """It is an arrow in its own panel, the axis fits the other curves, and the caption counts it."""
     curves = [
         LearningCurve(
             row=row,

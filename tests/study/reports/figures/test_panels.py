@@ -1,4 +1,4 @@
-"""What the three panels show is what the summaries say."""
+"""The three panels show the values of the summaries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drawn(axes):
 
 
 def labels_of(figure):
-    """List what the legend says."""
+    """List the labels of the legend."""
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
@@ -41,7 +41,7 @@ def _demo_rows(demo):
 
 
 def test_every_finished_cell_is_a_point_at_its_rate(demo_rows):
-    """The first panel holds each cell's rate and interval, zero included."""
+    """The first panel has each cell's rate and interval, zeros included."""
     axes = panels.plot(demo_rows).figure.axes[0]
     rates = {round(s.success_rate, 6) for s in demo_rows.summaries}
     assert 0.0 in rates
@@ -53,14 +53,14 @@ def test_every_finished_cell_is_a_point_at_its_rate(demo_rows):
 
 
 def test_cells_that_solved_nothing_have_no_solved_at(demo_rows):
-    """The second panel has a point for each cell with a solved trial and none for the others."""
+    """The second panel has a point for each cell with a solved trial, and none for the others."""
     axes = panels.plot(demo_rows).figure.axes[1]
     expected = {round(s.solved_at_mean / 1e3, 6) for s in demo_rows.summaries if s.solved}
     assert {round(y, 6) for _, y in drawn(axes)} == expected
 
 
 def test_no_line_leads_over_a_cell_that_solved_nothing():
-    """Where a cell in the middle has no solved-at, its neighbours aren't joined."""
+    """If a cell in the middle has no solved-at, its neighbours aren't joined."""
     counts = ({"solved": 3}, {"unsolved": 3}, {"solved": 2, "unsolved": 1})
     made = [(published_cell("NMU", hidden_size=h), c) for h, c in zip((2, 3, 4), counts, strict=True)]
     (line,) = (
@@ -70,7 +70,7 @@ def test_no_line_leads_over_a_cell_that_solved_nothing():
 
 
 def test_seconds_are_shown_in_seconds(demo_rows):
-    """The same figure by another clock shows seconds of training, and nothing else is another."""
+    """The figure by seconds of training differs only in its times."""
     drawing = panels.plot(demo_rows, None, SECONDS)
     expected = {round(s.solved_at_s_mean, 6) for s in demo_rows.summaries if s.solved}
     assert {round(y, 6) for _, y in drawn(drawing.figure.axes[1])} == expected
@@ -79,7 +79,7 @@ def test_seconds_are_shown_in_seconds(demo_rows):
 
 
 def test_incomplete_cells_are_half_filled(demo_rows):
-    """A cell that lacks trials has a half-filled marker in each panel, and legend and caption say so."""
+    """An incomplete cell has a half-filled marker in each panel, and legend and caption explain it."""
     drawing = panels.plot(demo_rows)
     lacking = [s for s in demo_rows.summaries if not s.complete]
     assert lacking
@@ -91,7 +91,7 @@ def test_incomplete_cells_are_half_filled(demo_rows):
 
 
 def test_points_tell_their_counts(demo_rows):
-    """What a pointer reads is the row, the value, its interval, and how many of how many; incomplete rows say so."""
+    """A tip shows the row, the value, its interval, and solved of judged trials; incomplete rows are marked."""
     texts = panels.plot(demo_rows).tips.texts
     assert "NMU, off, hidden units 2: 0.80 [0.49, 0.94], 8 of 10" in texts
     assert "NMU, off, hidden units 2: 13.5k [11.8k, 15.5k] iterations, 8 of 10" in texts
@@ -100,13 +100,13 @@ def test_points_tell_their_counts(demo_rows):
 
 
 def test_curves_carry_symbols_and_labels(demo_rows):
-    """The legend names models by symbol and schedules by label, row by row."""
+    """The legend names models by symbol and schedules by label, one entry a row."""
     names = labels_of(panels.plot(demo_rows).figure)
     assert set(names[:4]) >= {"NMU, off", "NMU, late mild", "NAC•"}
 
 
 def test_published_numbers_are_laid_over():
-    """A published cell has the published rate drawn beside its own, and the legend names the source."""
+    """A published cell has the published rate beside its own, and the legend names the source."""
     made = [(published_cell(m), {"solved": k, "unsolved": 20 - k}) for m, k in (("NMU", 18), ("NAC-mul", 0))]
     summaries = summaries_of(*made)
     drawing = panels.plot(cell_rows(summaries, {}), with_published(summaries))
@@ -128,14 +128,14 @@ def test_published_numbers_are_laid_over():
     ],
 )
 def test_whatever_is_swept_can_be_drawn(changes):
-    """One cell, numbers with a default among them, and names all find an x axis, with or without results."""
+    """A single cell, numbers with a default, and names all get an x axis, with or without results."""
     for counts in ({"solved": 3, "unsolved": 1}, {"diverged": 4}, {"failed": 1, "pending": 3}):
         summaries = summaries_of(*((published_cell("NMU", **change), counts) for change in changes))
         assert render(panels.plot(cell_rows(summaries, {})), "png")
 
 
 def test_an_error_of_exactly_zero_is_shown():
-    """A logarithmic axis has no zero: errors of exactly zero are marked at its foot, with a legend and a tip."""
+    """A logarithmic axis has no zero: zero errors are marked at its foot, with a legend entry and a tip."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     rows = cell_rows([replace(summary, metrics=error_of(0.0))], {})
     drawing = panels.plot(rows)
@@ -147,7 +147,7 @@ def test_an_error_of_exactly_zero_is_shown():
 
 
 def test_errors_that_explode_leave_the_others_readable():
-    """The axis ends six decades above the median: what is beyond is marked there, with its true value in the tip."""
+    """The axis ends six decades above the median: values beyond are marked there, with the true value in the tip."""
     errors = {"NMU": 1e-3, "NAU": 1e-1, "NAC-mul": 1e28}
     summaries = summaries_of(*((published_cell(model), {"solved": 3}) for model in errors))
     of_models = [replace(s, metrics=error_of(error)) for s, error in zip(summaries, errors.values(), strict=True)]
@@ -163,7 +163,7 @@ def test_errors_that_explode_leave_the_others_readable():
 
 @pytest.mark.parametrize(("exploded", "marker"), [(-1e30, BELOW["marker"]), (1e30, ARROW)])
 def test_a_value_that_explodes_leaves_a_linear_axis(exploded, marker):
-    """Of a metric that can be negative, what is far beyond the others is an arrow at that edge, and it is counted."""
+    """For a metric that can be negative, an extreme value is an arrow at its edge, and the caption counts it."""
     means = {2: 5.0, 3: 4.5, 4: exploded}
     metric = Metric(higher_is_better=True)
     summaries = [
@@ -182,7 +182,7 @@ def test_a_value_that_explodes_leaves_a_linear_axis(exploded, marker):
 
 
 def test_curves_on_one_another_are_named():
-    """Three of four models have the same rates at all sizes: a text in the panel says how many and which they are."""
+    """Three of four models have equal rates at all sizes: a text in the panel counts and names them."""
     counts = {"NMU": 3, "NAU": 3, "NALU": 3, "linear": 1}
     made = [
         (published_cell(model, hidden_size=h), {"solved": n, "unsolved": 4 - n})
@@ -199,7 +199,7 @@ def test_curves_on_one_another_are_named():
     ("pace", "noise", "differ"), [(1.0, 0.05, False), (1.05, 0.01, False), (1.3, 0.6, False), (2.0, 0.05, True)]
 )
 def test_seconds_need_a_figure_only_where_rows_differ_in_pace(pace, noise, differ):
-    """Rows whose iterations take equally long, or nearly so, have the same curves in seconds as in iterations."""
+    """Rows with nearly equal seconds per iteration have the same curves in seconds as in iterations."""
     rng = np.random.default_rng(0)
     summaries = []
     for row, factor in enumerate((1.0, pace)):
@@ -211,7 +211,7 @@ def test_seconds_need_a_figure_only_where_rows_differ_in_pace(pace, noise, diffe
 
 @pytest.mark.parametrize("errors", [(0.1, 0.1), (0.01, math.nextafter(0.01, 1))])
 def test_errors_that_are_all_equal_are_drawn(errors):
-    """Errors that are equal, or but for the last bit of a mean, are drawn in silence, with room on both sides."""
+    """Equal errors, also up to the last bit of a mean, are drawn without warnings, with room on both sides."""
     summaries = [
         GroupSummary(
             values=("NMU", h), seeds=4, solved=4, success_rate=1.0, solved_at_mean=9.0, metrics=error_of(error)
@@ -225,7 +225,7 @@ def test_errors_that_are_all_equal_are_drawn(errors):
 
 
 def test_an_interval_that_is_cut_is_told():
-    """An interval far beyond all values doesn't flatten them: it is cut, and the caption says so."""
+    """An interval far beyond all values is clipped, so it doesn't flatten them, and the caption says so."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))
     for rows, is_cut in ((cell_rows([summary], {}), False), (cell_rows([wide], {}), True)):
@@ -235,7 +235,7 @@ def test_an_interval_that_is_cut_is_told():
 
 
 def test_of_too_many_rows_the_first_are_drawn():
-    """A figure has at most 12 facets and 600 tips; the caption says how many rows it leaves out."""
+    """A figure has at most 12 facets and 600 tips; the caption gives the number of omitted rows."""
     rates = [0.001 * i for i in range(1, 27)]
     made = [
         (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": 1, "unsolved": 1})
@@ -252,7 +252,7 @@ def test_of_too_many_rows_the_first_are_drawn():
 
 
 def test_of_too_many_names_the_first_are_drawn():
-    """Two hundred methods that nothing else tells apart: twenty have a place on the axis."""
+    """Of two hundred methods that differ only in their names, twenty have a place on the axis."""
     summaries = [
         GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5) for i in range(200)
     ]
@@ -262,7 +262,7 @@ def test_of_too_many_names_the_first_are_drawn():
 
 
 def test_more_models_than_colours_still_differ():
-    """No two curves of a figure look alike, also where colours come again and no line joins the points."""
+    """No two curves of a figure look alike, even if colours repeat and no line joins the points."""
     models = list(MODELS)[:12]
     made = [(published_cell(m, operation=o), {"solved": 1, "unsolved": 1}) for m in models for o in ("add", "mul")]
     axes = panels.plot(cell_rows(summaries_of(*made), {})).figure.axes[0]
@@ -271,7 +271,7 @@ def test_more_models_than_colours_still_differ():
 
 
 def test_names_of_coinciding_curves_do_not_overlap():
-    """Two names would lie on one another: the first is written, the second is left out."""
+    """If two names would overlap, only the first is written."""
     solved = {"NMU": 8, "NAU": 8, "NALU": 9, "linear": 9}
     made = [
         (published_cell(model, hidden_size=size), {"solved": count, "unsolved": 20 - count})

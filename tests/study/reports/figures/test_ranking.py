@@ -1,4 +1,4 @@
-"""The ranking shows what findings say: order, differences to the best method, and who isn't distinguished."""
+"""The ranking shows the findings: order, differences to the best method, and ties with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.study.builders import outcomes_table, published_cell, results_of, sum
 
 
 def compared(means, *, higher=True, diverged=(), seeds=12, tasks=("x",)):
-    """Compare methods with scores around some means."""
+    """Compare methods with scores around given means."""
     rng = np.random.default_rng(0)
     keys = [(task, name, seed) for task in tasks for name in means for seed in range(seeds)]
     scores = np.array([means[name] + 0.3 * rng.normal() for _, name, _ in keys])
@@ -34,7 +34,7 @@ def compared(means, *, higher=True, diverged=(), seeds=12, tasks=("x",)):
 
 
 def dots(axes):
-    """Give the value of each line that has a dot."""
+    """Give the value of each line with a dot."""
     return {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"}
 
 
@@ -47,7 +47,7 @@ MEANS = {"sgd": 0.0, "adam": 2.0, "lion": 1.0, "adamw": 2.1}
 
 
 def test_methods_stand_in_order_beside_their_differences_to_the_best():
-    """The left panel has the estimates, best first; the right one the findings, with their signs turned to the best."""
+    """The left panel has the estimates, best first; the right one the findings, signed relative to the best."""
     rows, found = compared(MEANS)
     drawn = ranking.plot(rows, found)
     left, right = drawn.figure.axes
@@ -65,7 +65,7 @@ def test_methods_stand_in_order_beside_their_differences_to_the_best():
 
 
 def test_bars_join_methods_that_no_test_tells_apart():
-    """Where the findings call no winner there is a bar; where all do, there is none."""
+    """Methods without a winner among them share a bar; if every pair has a winner, there is no bar."""
     rows, found = compared({"sgd": 0.0, "adam": 2.1, "lion": 1.0, "adamw": 2.0})
     assert [{f.first, f.second} for f in found.pairs if f.winner is None] == [{"adam", "adamw"}]
     left, _ = ranking.plot(rows, found).figure.axes
@@ -77,21 +77,21 @@ def test_bars_join_methods_that_no_test_tells_apart():
 
 
 def test_lower_is_better_where_the_metric_says_so():
-    """The method with the lowest mean is first, and all differences to it are positive."""
+    """The method with the lowest mean comes first, and all differences to it are positive."""
     left, right = ranking.plot(*compared(MEANS, higher=False)).figure.axes
     assert left.get_yticklabels()[0].get_text() == "sgd"
     assert min(dots(right).values()) > 0
 
 
 def test_two_methods_have_their_difference_and_one_has_nothing():
-    """The figure of two methods is called by what it shows."""
+    """The figure of two methods is named by its difference."""
     drawn = ranking.plot(*compared({"a": 0.0, "b": 1.0}))
     assert drawn.name == "differences"
     assert ranking.plot(*compared({"a": 0.0})) is None
 
 
 def test_ranks_are_shown_as_probabilities():
-    """Where trials of all methods have no number, the right panel has the probability of being better than the best."""
+    """If all methods have trials without a number, the right panel shows the probability of beating the best."""
     drawn = ranking.plot(*compared(MEANS, diverged=tuple(MEANS)))
     _, right = drawn.figure.axes
     assert right.get_xlabel().startswith("probability of being better")
@@ -102,14 +102,14 @@ def test_ranks_are_shown_as_probabilities():
 
 
 def test_each_question_has_its_panels():
-    """Methods at two tasks are ordered at each."""
+    """Methods on two tasks are ordered on each task."""
     drawn = ranking.plot(*compared(MEANS, tasks=("x", "y")))
     assert [axes.get_title("left") for axes in drawn.figure.axes[::2]] == ["task x", "task y"]
 
 
 @pytest.mark.parametrize(("changes", "is_first"), [([{}], True), ([{"hidden_size": h} for h in (2, 3)], False)])
 def test_it_stands_first_where_no_number_is_swept(changes, is_first):
-    """Curves over a number say more, so their figure is first then; averages over it have no intervals."""
+    """With a swept number, curves come first, and averages over that number have no intervals."""
     cells = [published_cell(model, **change) for model in ("NMU", "NAU", "NALU") for change in changes]
     table = results_table([one for i, cell in enumerate(cells) for one in results_of(cell, solved=i, unsolved=9 - i)])
     rows = cell_rows(summarised(table, {}), {})

@@ -1,4 +1,4 @@
-"""What all figures share: files, tips, names, panels, and which figures there are."""
+"""Common properties of figures: files, tips, names, panels, and the list of figures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def row(name, size):
 
 
 def report():
-    """Put a report together that has something for every figure but the heat map."""
+    """Build a report with data for every figure but the heat map."""
     rows = groups([row(name, size) for name in ("NMU", "NALU") for size in (2, 3)], ["model", "hidden_size"])
     iteration = np.arange(3) * 1000
     errors = dict.fromkeys(("test_mse", "validation_mse", "sparsity_error"), np.geomspace(1, 1e-6, 15).reshape(5, 3))
@@ -91,7 +91,7 @@ def _every_figure():
 
 
 def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
-    """Figures come in the order of their names; what there is nothing for is left out."""
+    """Figures are ordered by name; those without data are omitted."""
     names = [drawn.name for drawn in every_figure]
     assert names == [
         name
@@ -104,7 +104,7 @@ def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
 
 
 def test_figures_have_only_colours_that_a_dark_page_knows(every_figure):
-    """Every colour of a figure without fields is one of those that the page replaces."""
+    """Every colour of a figure without fields is a colour that the page replaces."""
     page_colours = {colour.lower() for colour in (*PALETTE, INK, PAPER, RULE)}
     for drawn in every_figure:
         if drawn.name != "weights":
@@ -124,9 +124,9 @@ def drawings():
 
 
 def test_the_same_figure_has_the_same_bytes_and_no_image():
-    """Two drawings of the same rows are the same files, whatever was rendered before; all are lines and areas.
+    """Two drawings of the same rows are equal files, whatever was rendered before; all parts are vector shapes.
 
-    A page that may load nothing shows no images, not even those in it.
+    The page's policy forbids loading, and so shows no images, not even embedded ones.
     """
     first, second = drawings(), drawings()
     assert {one.name for one in first} == set(names_of_figures.NAMES) - {
@@ -145,14 +145,14 @@ def test_the_same_figure_has_the_same_bytes_and_no_image():
 
 
 def test_pdf_has_fonts_that_publishers_take(every_figure):
-    """Letters in a PDF are TrueType, none of Type 3."""
+    """Letters in a PDF are TrueType, not Type 3."""
     made = render(every_figure[0], "pdf")
     assert b"/TrueType" in made or b"/CIDFontType2" in made
     assert b"/Type3" not in made
 
 
 def test_tips_lie_on_what_they_tell():
-    """A point's tip is a circle around it, a field's a rectangle over it; of what isn't in the axes there is none."""
+    """A point's tip is a circle around it, a field's a rectangle over it; points outside the axes have none."""
     figure = Figure(figsize=(4, 2))
     axes = figure.add_axes((0.25, 0.5, 0.5, 0.5), xlim=(0, 10), ylim=(0, 1))
     tips = Tips()
@@ -171,7 +171,7 @@ def test_tips_lie_on_what_they_tell():
 
 
 def test_any_name_can_be_drawn():
-    """Names that look like mathematics or markup, are long, empty or in letters that the font lacks are drawn."""
+    """Names that look like mathematics or markup, and long, empty or unprintable names, are drawn."""
     summaries = [
         GroupSummary(values=(name, size), seeds=2, solved=1, unsolved=1, success_rate=0.5)
         for name in NAMES
@@ -202,7 +202,7 @@ digests = [hashlib.sha256(render(drawing, kind)).hexdigest() for kind in KINDS]
 
 
 def test_bytes_are_the_same_in_another_process():
-    """Files depend on nothing but the report: not on the order of sets, nor on what was drawn before."""
+    """Files depend on the report only, not on set order or earlier drawings."""
     here: dict[str, list[str]] = {}
     exec(SCRIPT, here)  # noqa: S102 (the text above)
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}

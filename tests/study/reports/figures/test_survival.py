@@ -1,4 +1,4 @@
-"""The curves of time to success are one minus Kaplan-Meier's, and nobody who was watched is left out of them."""
+"""Curves of time to success are one minus Kaplan-Meier's, and include every observed trial."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def curves(axes, colour=None):
 
 
 def at(curve, time):
-    """Read a step curve at a time: its last corner by then."""
+    """Evaluate a step curve at a time: its last corner by then."""
     return curve[curve[:, 0] <= time + 1e-9][-1, 1]
 
 
 def group(name, times, solved, **more):
-    """Make a row whose trials were solved, or last seen, at these iterations."""
+    """Make a row whose trials were solved or censored at these iterations."""
     counted = {"seeds": len(times), "solved": sum(solved), "unsolved": len(times) - sum(solved)}
     observed = Times(iterations=np.array(times, float), seconds=np.array(times, float), solved=np.array(solved, bool))
     return GroupSummary(values=name if isinstance(name, tuple) else (name,), times=observed, **counted | more)
 
 
 def test_a_curve_is_the_share_solved_by_then():
-    """At any time a curve is at the share of trials solved by then; it ends where the last trial was seen."""
+    """A curve is the share of trials solved by then; it ends at the last observed time."""
     rng = np.random.default_rng(3)
     solved = rng.random(40) < 0.6
     times = np.where(solved, rng.integers(1, 90, 40) * 1000, 90_000)
@@ -50,7 +50,7 @@ def test_a_curve_is_the_share_solved_by_then():
 
 
 def test_trials_that_end_early_count_as_kaplan_and_meier_say():
-    """A trial censored in the middle leaves those at risk, and is marked where it left."""
+    """A trial censored midway leaves the risk set, and is marked there."""
     times, solved = [10, 20, 20, 30, 50], [True, True, False, True, False]
     axes = survival.plot(groups([group("a", times, solved)], ["method"])).figure.axes[0]
     (curve,) = curves(axes)
@@ -62,7 +62,7 @@ def test_trials_that_end_early_count_as_kaplan_and_meier_say():
 
 
 def test_the_band_is_the_pointwise_interval():
-    """The band holds the interval of each step up to the next."""
+    """The band is the interval of each step up to the next."""
     times, solved = [10, 20, 20, 30, 50], [True, True, False, True, False]
     axes = survival.plot(groups([group("a", times, solved)], ["method"])).figure.axes[0]
     corners = {tuple(np.round(v, 9)) for path in axes.collections[0].get_paths() for v in path.vertices}
@@ -74,7 +74,7 @@ def test_the_band_is_the_pointwise_interval():
 
 
 def test_methods_share_a_panel_for_each_size():
-    """Four methods and nine sizes are nine panels of four curves, a colour a method."""
+    """Four methods at nine sizes give nine panels of four curves, one colour a method."""
     made = [
         (published_cell(m, hidden_size=h), {"solved": 3, "unsolved": 2})
         for m in ("NMU", "NAC-mul", "NALU", "NAU")
@@ -89,14 +89,14 @@ def test_methods_share_a_panel_for_each_size():
 
 
 def test_few_models_share_one_panel():
-    """Models that only their names tell apart are curves of one panel."""
+    """Models that differ only in their names are curves of one panel."""
     made = [(published_cell(m), {"solved": 3, "unsolved": 2}) for m in ("NMU", "NAC-mul", "NALU")]
     (axes,) = survival.plot(cell_rows(summaries_of(*made), {})).figure.axes
     assert len(curves(axes)) == 3
 
 
 def test_a_lone_curve_stands_before_the_others():
-    """One method at nine sizes is nine panels, each with the other eight in grey."""
+    """One method at nine sizes gives nine panels, each with the other eight curves in grey."""
     made = [(published_cell("NMU", hidden_size=h), {"solved": 3, "unsolved": 2}) for h in range(2, 11)]
     drawing = survival.plot(cell_rows(summaries_of(*made), {}))
     assert len(drawing.figure.axes) == 9
@@ -106,7 +106,7 @@ def test_a_lone_curve_stands_before_the_others():
 
 
 def test_curves_at_zero_can_all_be_seen():
-    """Rows of which nothing is solved lie on each other: their dashes take turns, and none is hidden."""
+    """Rows without solved trials coincide: their dashes alternate, so that none is hidden."""
     rows = [group("a", [5, 9], [True, False]), *(group(n, [9, 9], [False, False]) for n in "bcd")]
     (axes,) = survival.plot(groups(rows, ["method"])).figure.axes
     patterns = [line._unscaled_dash_pattern for line in axes.lines if line.get_marker() == "None"][1:]
@@ -116,7 +116,7 @@ def test_curves_at_zero_can_all_be_seen():
 
 
 def test_curves_have_shapes_of_their_own_also_on_top_of_each_other():
-    """Curves of the same trials have markers of their own, as in the legend, at places of their own, on the curve."""
+    """Curves of equal trials have different markers, as in the legend, at different places on the curve."""
     drawing = survival.plot(groups([group(n, [5, 9], [True, False]) for n in "abc"], ["method"]))
     shown = [line for line in drawing.figure.axes[0].lines if line.get_marker() in MARKERS]
     assert [line.get_marker() for line in shown] == list(MARKERS[:3])
@@ -127,7 +127,7 @@ def test_curves_have_shapes_of_their_own_also_on_top_of_each_other():
 
 
 def test_rows_that_are_all_solved_or_lack_trials_are_marked():
-    """A curve that reaches one ends in a star; one of a row that lacks trials in half a dot, in the legend too."""
+    """A curve that reaches one ends in a star, that of an incomplete row in a half-filled dot; the legend has both."""
     rows = [group("a", [5, 9], [True, True]), group("b", [5, 9], [True, False], seeds=3, pending=1)]
     drawing = survival.plot(groups(rows, ["method"]))
     (axes,) = drawing.figure.axes
@@ -139,7 +139,7 @@ def test_rows_that_are_all_solved_or_lack_trials_are_marked():
 
 
 def test_steps_tell_their_counts():
-    """What a pointer reads is the row, by when, the share, its interval and the count."""
+    """A tip shows the row, the time, the share, its interval and the count."""
     rows = [group("a", [5000, 9000], [True, False]), group("b", [5000, 9000], [True, False], seeds=3, pending=1)]
     texts = survival.plot(groups(rows, ["method"])).tips.texts
     expected = kaplan_meier([5, 9], [True, False])
@@ -160,12 +160,12 @@ def test_steps_tell_their_counts():
     ids=["nothing solved", "no times", "one time unknown", "no trials", "known only where all are solved"],
 )
 def test_there_is_no_figure_of_what_isn_t_known(rows):
-    """Without a solved trial, or where the unsolved ones' last iteration isn't known, there is no figure."""
+    """Without a solved trial, or with unknown last iterations of unsolved ones, there is no figure."""
     assert survival.plot(groups(rows, ["method"])) is None
 
 
 def test_a_row_of_unknown_times_is_told():
-    """A row whose times aren't known is left out beside others that are, and the caption says so."""
+    """A row with unknown times is omitted, and the caption says so."""
     rows = [group("a", [5, 9], [True, False]), group("b", [9, np.nan], [True, False])]
     drawing = survival.plot(groups(rows, ["method"]))
     assert len(curves(drawing.figure.axes[0])) == 1
@@ -173,7 +173,7 @@ def test_a_row_of_unknown_times_is_told():
 
 
 def test_of_many_panels_the_first_twelve_are_drawn():
-    """Twenty questions of four methods each: twelve panels and at most 600 tips; the caption says what is missing."""
+    """Twenty questions of four methods give twelve panels and at most 600 tips; the caption gives the omission."""
     rng = np.random.default_rng(0)
     rows = [group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False]) for q in range(20) for m in range(4)]
     drawing = survival.plot(groups(rows, ["model", "hidden_size"]))
@@ -183,7 +183,7 @@ def test_of_many_panels_the_first_twelve_are_drawn():
 
 
 def test_more_methods_than_colours_still_differ():
-    """Of thirty methods at two sizes twenty-four are drawn, each with its own colour and dash; the caption says so."""
+    """Of thirty methods at two sizes 24 are drawn, each with its own colour and dash; the caption says so."""
     rows = [group((f"m{m}", size), [m + 1, 99], [True, False]) for m in range(30) for size in (2, 3)]
     drawing = survival.plot(groups(rows, ["model", "hidden_size"]))
     for axes in drawing.figure.axes:
@@ -193,7 +193,7 @@ def test_more_methods_than_colours_still_differ():
 
 
 def test_one_trial_is_enough():
-    """A single solved trial is a curve: zero, then one."""
+    """A single solved trial gives a curve from zero to one."""
     drawing = survival.plot(groups([group("a", [7], [True])], ["method"]))
     (curve,) = curves(drawing.figure.axes[0])
     assert (at(curve, 6.9), at(curve, 7)) == (0, 1)

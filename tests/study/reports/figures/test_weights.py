@@ -1,4 +1,4 @@
-"""Each weight of the trial is a field of its colour, where it belongs."""
+"""Each weight of the trial is a field of its colour at its output and input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = groups([GroupSummary(values=("m",), seeds=9)], ["model"])
 
 
 def trial(**matrices):
-    """Make the weights of a trial; the underscores of names are commas."""
+    """Make the weights of a trial; underscores in names become commas."""
     named = {name.replace("_", ", "): np.array(m, np.float32) for name, m in matrices.items()}
     return TrialWeights(row=0, seed=7, outcome=Outcome.SOLVED, iteration=1001, matrices=named)
 
@@ -33,7 +33,7 @@ def fields(axes):
 
 @pytest.mark.parametrize("shape", [(1, 10), (10, 100), (2, 4), (1, 1)])
 def test_fields_are_the_weights(shape):
-    """Every weight has a field at its output and input, output 1 on top, in the colour between -1 and 1."""
+    """Every weight has a field at its output and input, output 1 on top, with a colour between -1 and 1."""
     matrix = np.random.default_rng(0).uniform(-1, 1, shape)
     axes = weights.plot(ROWS, trial(W=matrix)).figure.axes[0]
     squares = fields(axes)
@@ -44,7 +44,7 @@ def test_fields_are_the_weights(shape):
 
 
 def test_small_matrices_have_their_numbers_written():
-    """Where fields are large enough their weights are in them; NaN has neither field nor number."""
+    """Large fields contain their weights; NaN has neither field nor number."""
     drawing = weights.plot(ROWS, trial(W=[[1, -0.25], [np.nan, 0]]))
     axes = drawing.figure.axes[0]
     assert {text.get_position(): text.get_text() for text in axes.texts} == {
@@ -56,7 +56,7 @@ def test_small_matrices_have_their_numbers_written():
 
 
 def test_weights_share_a_scale_and_gates_another():
-    """A colour means the same in all weights; gates, which have no bounds, have a scale of their own."""
+    """Colours have one scale in all weights; gates, which are unbounded, have their own."""
     drawing = weights.plot(ROWS, trial(a_W=[[0.5]], a_G=[[-4]], b_W=[[2.0]]))
     half, gate, two, *scales = drawing.figure.axes
     assert np.allclose(fields(half)[0, 0], mpl.colormaps["RdBu"](0.625), atol=0.02)
@@ -67,7 +67,7 @@ def test_weights_share_a_scale_and_gates_another():
 
 
 def test_the_title_names_the_trial():
-    """Title and caption say model, hidden units, seed and outcome, also where nothing else varies."""
+    """Title and caption name model, hidden units, seed and outcome, also if nothing else varies."""
     rows = cell_rows(summaries_of((published_cell("NMU", hidden_size=3), {"solved": 2})), {})
     drawing = weights.plot(rows, trial(W=[[1]]))
     assert drawing.title == "Weights: NMU, hidden units 3, seed 7, solved"
@@ -76,7 +76,7 @@ def test_the_title_names_the_trial():
 
 
 def test_of_many_weights_the_greatest_tell_theirs():
-    """A figure has at most 600 tips: all of the small matrix, and the greatest of the large one."""
+    """A figure has at most 600 tips: all of the small matrix, and the greatest weights of the large one."""
     large = np.random.default_rng(0).uniform(-1, 1, (10, 100))
     texts = weights.plot(ROWS, trial(a=large, b=np.zeros((1, 10)))).tips.texts
     assert len(texts) == 600
@@ -86,6 +86,6 @@ def test_of_many_weights_the_greatest_tell_theirs():
 
 
 def test_without_weights_there_is_no_figure():
-    """No trial, or one without matrices, makes no figure."""
+    """Without a trial or matrices there is no figure."""
     assert weights.plot(ROWS, None) is None
     assert weights.plot(ROWS, trial()) is None

@@ -1,4 +1,4 @@
-"""What tables, page and files say of a search: fresh seeds are its quality, and what it saw stands apart."""
+"""Tables, page and files of a search: fresh seeds give its quality, and its own values stand apart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.study.builders import report_of, search_of
 
 
 def columns(table):
-    """Give the texts of a table's columns by title."""
+    """Return the texts of a table's columns by title."""
     return {column.title: list(column.texts) for column in table.columns}
 
 
@@ -41,7 +41,7 @@ def _write(tmp_path):
 
 @pytest.fixture(name="section")
 def _section():
-    """Write a page, without figures, and cut out what it says of a search; empty if it has no such section."""
+    """Write a page without figures, and return its search section; empty if it has none."""
 
     def section(search, rows):
         text = page.page(replace(report_of(rows.summaries), rows=rows, search=search), [])
@@ -51,7 +51,7 @@ def _section():
 
 
 def test_winners_stand_with_their_choices_and_fresh_rates():
-    """A row a confirmed candidate: choices to three digits, the search's value with its seeds, the fresh interval."""
+    """A row for each confirmed candidate: choices to three digits, the search's value and seeds, the fresh interval."""
     search, rows = search_of(winners=(11, 6))
     table = columns(search_tables.winners_table(search, rows))
     assert table["candidate"] == ["#11", "#6"]
@@ -63,7 +63,7 @@ def test_winners_stand_with_their_choices_and_fresh_rates():
 
 
 def test_fresh_rates_are_told_whatever_was_sought():
-    """A search for short times tells how often its winners succeed, too."""
+    """A search for short times also shows the success rates of its winners."""
     search, rows = search_of(["time_to_success"])
     table = columns(search_tables.winners_table(search, rows))
     assert table["by fresh seeds: success rate"] == ["0.90 [0.83, 0.94]"]
@@ -73,7 +73,7 @@ def test_fresh_rates_are_told_whatever_was_sought():
 
 @pytest.mark.usefixtures("figures")
 def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
-    """Solved at counts unsolved trials in the search, and not in tables: page, Markdown and captions say so."""
+    """Only the search's solved-at includes unsolved trials: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
     text = search_names.objectives_note(search_of(objectives)[0], ArithmeticTask.metrics)
     assert text.startswith("For solved at and sparsity error the search takes the geometric mean of all trials")
@@ -85,7 +85,7 @@ def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
 
 
 def test_all_candidates_are_listed_with_the_front_set_off():
-    """Each has its row, round counted from one; what doesn't apply is a dash."""
+    """Each has its row, with rounds counted from one; a value that doesn't apply is a dash."""
     search, _ = search_of(winners=(11,))
     table = columns(search_tables.candidates_table(search))
     assert len(table["candidate"]) == 30
@@ -107,7 +107,7 @@ def test_of_very_many_candidates_the_table_has_some(section):
 
 
 def test_words_say_how_the_search_went():
-    """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are told."""
+    """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are shown."""
     search, _ = search_of()
     assert search_tables.progress_note(search) == (
         "TPE, Optuna 5.0.0 suggested 30 candidates in 3 rounds, and 2 impossible settings. They took 600 of 600 "
@@ -123,7 +123,7 @@ def test_words_say_how_the_search_went():
 
 
 def test_importance_is_a_line():
-    """The most important comes first; of unknown importance nothing is said."""
+    """The most important comes first; an unknown importance is omitted."""
     search, _ = search_of(["success_rate", "time_to_success"])
     assert search_tables.importance_line(search) == (
         "Parameter importance (PED-ANOVA, mean over the objectives): learning rate 0.50, λ end 0.30, NMU: λ̂ 0.15, "
@@ -139,7 +139,7 @@ def print_search(console: Console, *args: Any, **options: Any) -> None:
 
 
 def test_the_terminal_shows_the_winners_and_what_mattered():
-    """A column a winner, so that no line breaks."""
+    """Each winner is a column, so that no line wraps."""
     console = Console(width=100, record=True, file=io.StringIO())
     print_search(console, ["success_rate", "time_to_success"], winners=(11, 6))
     lines = console.export_text().splitlines()
@@ -161,7 +161,7 @@ def test_of_many_winners_the_terminal_shows_the_first():
 
 @pytest.mark.usefixtures("figures")
 def test_the_page_has_the_search_before_the_results(write):
-    """Winners, file and candidates stand in one section, before the results, which don't say what candidates are."""
+    """Winners, file and candidates share a section before the results, which don't explain candidates."""
     text = write()["report.html"].read_text()
     places = [text.index(f'id="{name}"') for name in ("search", "results", "more-figures", "figure-search-importance")]
     assert places == sorted(places)
@@ -174,7 +174,7 @@ def test_the_page_has_the_search_before_the_results(write):
 
 @pytest.mark.usefixtures("figures")
 def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
-    """winner.yaml is the file as it is, candidates.csv has full precision; a later report of no search has neither."""
+    """winner.yaml is unchanged, candidates.csv has full precision; a later report without a search removes both."""
     files = write()
     assert {f"{name}.png" for name in SEARCH if name != "search-front"} <= set(files)
     assert yaml.safe_load(files["winner.yaml"].read_text()) == {"study": "demo-winner", "seeds": [40, 41]}
@@ -194,14 +194,14 @@ def test_a_report_of_a_search_has_its_files_and_a_study_takes_them_away(write):
 
 
 def test_one_format_writes_the_winners_file_alone(write):
-    """--format yaml is the study's file of the winner."""
+    """--format yaml writes only the study file of the winner."""
     assert set(write(formats=["yaml"])) == {"winner.yaml"}
     assert set(write("none", formats=["yaml"], winners=())) == set()
 
 
 @pytest.mark.usefixtures("figures")
 def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
-    """No winner, no file of one, and no figure of rows: only how the search goes."""
+    """There are no winners, no winner's file and no figure of rows, only the search's progress."""
     files = write(winners=())
     assert "winner.yaml" not in files
     assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}
@@ -211,7 +211,7 @@ def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
 
 
 def test_before_the_first_candidate_there_is_a_report(write):
-    """A search that has suggested, and compared nothing yet, is reported without figures."""
+    """A search with suggestions but no comparisons is reported without figures."""
     files = write(count=0, winners=(), importance={})
     assert not [name for name in files if name.endswith(".png")]
     assert "candidates.csv" not in files
@@ -219,7 +219,7 @@ def test_before_the_first_candidate_there_is_a_report(write):
 
 
 def test_the_same_search_gives_the_same_bytes(write):
-    """Two reports of the same search are equal byte for byte."""
+    """Two reports of the same search are equal byte by byte."""
     sought_too = {"objectives": ["success_rate", "sparsity_error"], "winners": (11, 6)}
     formats = ("html", "md", "csv", "yaml")
     first, second = (write(folder, formats=formats, **sought_too) for folder in "ab")
@@ -228,7 +228,7 @@ def test_the_same_search_gives_the_same_bytes(write):
 
 
 def test_what_people_wrote_is_escaped(section):
-    """The winner's file repeats names from the study's file: in the page they are text."""
+    """The winner's file repeats names from the study file: on the page they are text."""
     search, rows = search_of(file="question: </code><script>alert(1)</script>\n")
     text = section(search, rows)
     assert "<script>" not in text
@@ -237,7 +237,7 @@ def test_what_people_wrote_is_escaped(section):
 
 
 def test_some_of_many_are_spread_evenly():
-    """The front is kept whole if there is room, the others are taken at equal steps, in order."""
+    """The front is kept whole if there is room; the others are taken at equal steps, in order."""
     search, _ = search_of(count=100, winners=(50, 99))
     numbers = [candidate.number for candidate in search_names.selected(search, 10)]
     assert numbers == sorted(set(numbers))

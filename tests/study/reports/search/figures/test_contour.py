@@ -1,4 +1,4 @@
-"""The field lies between the candidates, over the two numbers that mattered most."""
+"""The field covers the candidates, over the two most important numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.study.builders import search_of
 
 
 def test_the_two_numbers_that_mattered_most():
-    """Names are no axis; of numbers those with the greatest importance are, the first of them across."""
+    """Names aren't axes; of the numbers, the two most important are, the first horizontally."""
     search, _ = search_of()
     drawn = contour.plot(search)
     axes = drawn.figure.axes[0]
@@ -25,7 +25,7 @@ def test_the_two_numbers_that_mattered_most():
 
 
 def test_a_number_that_few_have_is_left_out():
-    """What less than half of the candidates have is no axis, however important."""
+    """A number that fewer than half of the candidates have isn't an axis, however important it is."""
     search, _ = search_of(importance={"success_rate": {"NMU.sparsity_strength": 1.0}})
     assert "NMU" in contour.plot(search).title
     few = tuple(
@@ -37,7 +37,7 @@ def test_a_number_that_few_have_is_left_out():
 
 
 def test_every_candidate_that_has_both_is_a_dot():
-    """Dots are where the candidates are, and the confirmed one stands out among them."""
+    """Dots are at the candidates' values, and the confirmed one is highlighted."""
     search, _ = search_of()
     axes = contour.plot(search).figure.axes[0]
     dots, confirmed = axes.lines
@@ -48,7 +48,7 @@ def test_every_candidate_that_has_both_is_a_dot():
 
 @pytest.mark.parametrize("name", ["success_rate", "time_to_success", "sparsity_error"])
 def test_good_is_bright(name):
-    """Whether much or little of it is sought, the best value has the brightest colour."""
+    """The best value has the brightest colour, for minimisation and maximisation."""
     search, _ = search_of([name])
     axes = contour.plot(search).figure.axes[0]
     (field,) = axes.collections
@@ -57,7 +57,7 @@ def test_good_is_bright(name):
 
 
 def test_the_field_covers_all_candidates():
-    """What is worth the most or the least is filled like all else: the field is the candidates' hull."""
+    """Extreme values are filled, too: the field is the candidates' hull."""
     search, _ = search_of()
     axes = contour.plot(search).figure.axes[0]
     (field,) = axes.collections
@@ -67,7 +67,7 @@ def test_the_field_covers_all_candidates():
 
 
 def test_a_panel_an_objective_of_the_first_two():
-    """Each has its own scale; of three, the caption says that one isn't shown."""
+    """Each objective has its own scale; of three, the caption names the omitted one."""
     search, _ = search_of(["success_rate", "time_to_success", "sparsity_error"])
     drawn = contour.plot(search)
     assert len(drawn.figure.axes) == 4  # two fields, two scales

@@ -1,4 +1,4 @@
-"""The front shows what can be had together, and sets off what fresh seeds say."""
+"""The Pareto front of the search, with results on fresh seeds set apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BOTH = ["success_rate", "time_to_success"]
 
 
 def test_candidates_stand_at_their_first_two_values():
-    """Success rate across, time up in thousands of iterations."""
+    """The success rate is horizontal, the time vertical in thousands of iterations."""
     search, rows = search_of(BOTH)
     (axes,) = front.plot(search, rows).figure.axes
     sizes = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_linestyle() == "None"]
@@ -25,7 +25,7 @@ def test_candidates_stand_at_their_first_two_values():
 
 
 def test_the_front_is_joined():
-    """A line leads through the candidates of the front in the order of the first objective."""
+    """A line joins the candidates of the front in the order of the first objective."""
     search, rows = search_of(BOTH, winners=(11, 6, 10))
     (axes,) = front.plot(search, rows).figure.axes
     joined = sorted(search.candidates[n].values[0] for n in (11, 6, 10))
@@ -33,7 +33,7 @@ def test_the_front_is_joined():
 
 
 def test_confirmed_candidates_have_both_intervals():
-    """A diamond is at what fresh seeds say, with a bar along either axis; dashes lead to it from the search's value."""
+    """A diamond is at the result on fresh seeds, with a bar along each axis, and dashes to the search's value."""
     search, rows = search_of(BOTH, winners=(11, 6))
     drawn = front.plot(search, rows)
     (axes,) = drawn.figure.axes
@@ -51,7 +51,7 @@ def test_confirmed_candidates_have_both_intervals():
 
 
 def test_a_third_objective_is_told_and_nothing_is_joined():
-    """In two of three dimensions a line would mean nothing."""
+    """A line in two of three dimensions would be meaningless."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
     drawn = front.plot(search, rows)
     assert "sparsity error, geometric mean of all trials, upper end" in drawn.caption
@@ -60,7 +60,7 @@ def test_a_third_objective_is_told_and_nothing_is_joined():
 
 
 def test_without_winners_the_front_is_the_searchs_own():
-    """While the search goes on no diamond is there, and the caption says why."""
+    """While the search runs there is no diamond, and the caption gives the reason."""
     search, rows = search_of(BOTH, winners=())
     drawn = front.plot(search, rows)
     assert not drawn.figure.axes[0].containers
@@ -68,7 +68,7 @@ def test_without_winners_the_front_is_the_searchs_own():
 
 
 def test_there_is_no_front_of_one_objective_or_without_candidates():
-    """Then there is nothing to weigh against each other."""
+    """Without two objectives there is no trade-off."""
     search, rows = search_of()
     assert front.plot(search, rows) is None
     assert front.plot(None, rows) is None

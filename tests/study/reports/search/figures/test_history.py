@@ -1,4 +1,4 @@
-"""The history shows every candidate where it was tried, what was best by then, and what fresh seeds say."""
+"""The history shows every candidate in order, the best so far, and the result on fresh seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.study.builders import search_of
 
 
 def dots(axes):
-    """Give where the candidates' dots are, from left to right, and how large."""
+    """Give the candidates' dots from left to right, with their sizes."""
     lines = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_marker() == "o"]
     places = [(*place, line.get_markersize()) for line in lines for place in line.get_xydata()]
     places = np.array(sorted(places))
@@ -19,13 +19,13 @@ def dots(axes):
 
 
 def line(axes, style):
-    """Give the only line that is drawn so."""
+    """Give the only line with this draw style."""
     (steps,) = (one for one in axes.lines if one.get_drawstyle() == style and len(one.get_xdata()) > 2)
     return np.asarray(steps.get_xdata()), np.asarray(steps.get_ydata())
 
 
 def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
-    """A dot stands at the candidate's number and value; more seeds make it larger."""
+    """A dot is at the candidate's number and value; more seeds make it larger."""
     search, rows = search_of()
     (axes,) = history.plot(search, rows).figure.axes
     places, sizes = dots(axes)
@@ -39,7 +39,7 @@ def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
 
 @pytest.mark.parametrize(("name", "best"), [("success_rate", np.maximum), ("time_to_success", np.minimum)])
 def test_the_line_is_the_best_so_far(name, best):
-    """It follows the greatest value of what is sought high, the least of what is sought low."""
+    """It follows the maximum of a maximised objective, and the minimum of a minimised one."""
     search, rows = search_of([name])
     (axes,) = history.plot(search, rows).figure.axes
     values = best.accumulate([c.values[0] for c in search.candidates])
@@ -49,7 +49,7 @@ def test_the_line_is_the_best_so_far(name, best):
 
 
 def test_the_winner_has_its_fresh_rate_with_its_interval():
-    """A diamond stands at 90 of 100, its bar reaches as far as Wilson's interval, and its tip says so."""
+    """A diamond is at 90 of 100, its bar is Wilson's interval, and its tip says so."""
     search, rows = search_of()
     drawn = history.plot(search, rows)
     (axes,) = drawn.figure.axes
@@ -77,7 +77,7 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit():
 
 
 def test_without_winners_nothing_is_confirmed():
-    """While the search goes on there is no diamond, and the caption says that nothing is confirmed."""
+    """While the search runs there is no diamond, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
     drawn = history.plot(search, rows)
     assert not drawn.figure.axes[0].containers
@@ -86,14 +86,14 @@ def test_without_winners_nothing_is_confirmed():
 
 
 def test_there_is_nothing_without_candidates():
-    """No search and a search that has tried nothing make no figure."""
+    """Without a search or candidates there is no figure."""
     search, rows = search_of(count=0, winners=())
     assert history.plot(None, rows) is None
     assert history.plot(search, rows) is None
 
 
 def test_of_very_many_candidates_some_are_shown():
-    """A file stays small; the front is among what is shown, and the caption says how much that is."""
+    """For a small file, only the front and some candidates are shown, and the caption gives their number."""
     search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
     drawn = history.plot(search, rows)
     places, _ = dots(drawn.figure.axes[0])

@@ -1,4 +1,4 @@
-"""Bars of importance: one a parameter and objective, the most important first."""
+"""Bars of importance: one for each parameter and objective, the most important first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.study.builders import search_of
 
 
 def test_bars_are_the_shares_the_most_important_first():
-    """Each bar is as long as the share, which is written at its end."""
+    """Each bar is as long as its share, which is written at its end."""
     search, _ = search_of()
     drawn = importance.plot(search)
     (axes,) = drawn.figure.axes
@@ -21,7 +21,7 @@ def test_bars_are_the_shares_the_most_important_first():
 
 
 def test_several_objectives_stand_beside_each_other():
-    """The order is that of the mean; one that isn't known for an objective counts as nothing there."""
+    """The order is that of the mean; an unknown importance for an objective counts as zero."""
     shares = {"success_rate": {"learning_rate": 0.9, "model": 0.1}, "time_to_success": {"sparsity_end": 1.0}}
     search, _ = search_of(["success_rate", "time_to_success"], importance=shares)
     drawn = importance.plot(search)
@@ -37,6 +37,6 @@ def test_several_objectives_stand_beside_each_other():
 
 
 def test_unknown_importance_makes_no_figure():
-    """Too few candidates tell nothing; nor does no search."""
+    """With too few candidates, or without a search, importance is unknown."""
     assert importance.plot(None) is None
     assert importance.plot(search_of(importance={})[0]) is None

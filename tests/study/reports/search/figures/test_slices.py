@@ -1,4 +1,4 @@
-"""Slices show candidates against each thing that they chose."""
+"""Slices show candidates against each searched parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.study.builders import search_of
 
 
 def dots(axes):
-    """Give where the candidates' dots are, and how dense each is."""
+    """Give the candidates' dots with their opacity."""
     (drawn,) = axes.collections
     return np.asarray(drawn.get_offsets()), drawn.get_facecolor()[:, 3]
 
@@ -25,7 +25,7 @@ def panels(drawn):
 
 
 def test_a_panel_a_parameter_with_its_own_axis():
-    """Numbers stand to scale, factors on a logarithmic axis, in the units of their titles."""
+    """Numbers are to scale, factors on a logarithmic axis, in the units of their titles."""
     search, rows = search_of()
     grid = panels(slices.plot(search, rows))
     assert list(grid) == ["model", "learning rate", "λ end (iterations)", "NMU: λ̂"]
@@ -39,7 +39,7 @@ def test_a_panel_a_parameter_with_its_own_axis():
 
 
 def test_what_applies_to_some_is_shown_of_those():
-    """A model's own range has dots of that model's candidates alone, and the caption says so."""
+    """A model's own range has only that model's candidates, and the caption says so."""
     search, rows = search_of()
     drawn = slices.plot(search, rows)
     having = [c for c in search.candidates if "NMU.sparsity_strength" in c.params]
@@ -60,7 +60,7 @@ def test_choices_are_names_and_their_dots_are_spread():
 
 
 def test_several_objectives_have_their_rows():
-    """Each objective repeats the panels under its own y axis; of too many parameters the most important are shown."""
+    """Each objective repeats the panels with its own y axis; of too many parameters the most important are shown."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
     drawn = slices.plot(search, rows)
     assert len(drawn.figure.axes) == 12
@@ -78,12 +78,12 @@ def test_several_objectives_have_their_rows():
 
 
 def test_there_is_nothing_without_candidates():
-    """No search and a search that has tried nothing make no figure."""
+    """Without a search or candidates there is no figure."""
     search, rows = search_of(count=0, winners=())
     assert slices.plot(None, rows) is None
     assert slices.plot(search, rows) is None
 
 
 def test_one_candidate_is_enough():
-    """A search of one candidate, which was confirmed, is drawn."""
+    """A search with a single, confirmed candidate is drawn."""
     assert render(slices.plot(*search_of(count=1, winners=(0,))), "svg")

@@ -1,4 +1,4 @@
-"""Searches whose trials take no time: a trial is solved where its seed is easier than its cell is hard."""
+"""Searches whose trials take no time: a trial is solved if its seed is easier than its cell is hard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ search: {objective: success_rate, trials: 300, candidates: 6, first_seeds: 3, co
 
 
 def spec_of(text: str = SPEC, **search: Any) -> Spec:
-    """Parse a search, with some of its table's values replaced."""
+    """Parse a search with some of its table's values replaced."""
     spec = parse_spec(text, source="test")
     assert spec.search is not None
     settings = dict(spec.search.explicit) | search
@@ -46,7 +46,7 @@ def true_rate(trial: Trial) -> float:
 
 
 def trained(trial: Trial) -> Result:
-    """Return a trial's result, always the same."""
+    """Return a trial's result, which is deterministic."""
     luck = np.random.default_rng([int(trial.id, 16) % 2**32, trial.seed]).random()
     if luck < true_rate(trial):
         return Result(
@@ -60,7 +60,7 @@ def trained(trial: Trial) -> Result:
 
 
 class MemoryFolder:
-    """A study's folder in memory, which lists the trials that were trained."""
+    """A study's folder in memory, which lists the trained trials."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ class MemoryFolder:
         return results_table(list(self.results.values()))
 
     def train(self, plan: Plan, most: int | None = None) -> int:
-        """Train the pending trials of a plan, at most so many."""
+        """Train the pending trials of a plan, up to a maximum."""
         pending = [trial for trial in plan.trials if trial.id not in self.results][:most]
         for trial in pending:
             self.results[trial.id] = trained(trial)
@@ -91,7 +91,7 @@ class MemoryFolder:
 def search(
     spec: Spec, folder: MemoryFolder, *, most_steps: int | None = None, killed: bool = False, chunk: int | None = None
 ) -> Plan:
-    """Search until no trial is pending; if killed, with another process after each step."""
+    """Search until no trial is pending; if killed, continue with another process after each step."""
     searching, plan = Searching(None), make_plan(spec)
     step = 0
     while most_steps is None or step < most_steps:

@@ -1,4 +1,4 @@
-"""Searches among values of every kind: what is confirmed, what a stopped search goes on with, and the winner's file."""
+"""Searches among values of every kind: confirmation, resumption, and the winner's file."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def choices(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 @st.composite
 def studies(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw the content of a search's file: each hyperparameter is left out, fixed or searched."""
+    """Draw the content of a search file: each hyperparameter is omitted, fixed or searched."""
     fixed: dict[str, Any] = {}
     ranges: dict[str, Any] = {}
     searched = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=4, unique=True))
@@ -151,7 +151,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def drawn(parameter: Any, rng: random.Random) -> Any:
-    """Draw a value that a parameter may have."""
+    """Draw a valid value of a parameter."""
     if parameter.choices:
         return rng.choice(parameter.choices)
     if parameter.is_whole:
@@ -175,7 +175,7 @@ def parsed(content: dict[str, Any], folder: Path) -> Spec:
 @given(content=studies(), seed=st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_winners_file_plans_the_confirmed_trials_for_values_of_every_kind(kinds, content, seed):
-    """Whatever was searched and chosen, the file asks for exactly the trials that confirmed it: 0 are left to do."""
+    """For any search and choices, the file plans exactly the confirming trials: 0 are left to do."""
     spec = parsed(content, kinds)
     space, rng = Space(spec), random.Random(seed)
     params = space.choose(lambda parameter: drawn(parameter, rng))
@@ -204,7 +204,7 @@ LISTED = {
 
 @pytest.mark.parametrize("sampler", ["TPE", "NSGA-II", "random"])
 def test_a_stopped_search_among_lists_goes_on_with_the_same_suggestions(kinds, sampler):
-    """The stored record of choices that are lists, or equal for Python as 1 and true are, is repeated exactly."""
+    """Stored choices that are lists, or equal in Python like 1 and true, are repeated exactly."""
     spec = parsed(LISTED | {"search": LISTED["search"] | {"sampler": sampler}}, kinds)
     with warnings.catch_warnings(record=True) as caught:
         suggestions, space, candidates = Suggestions(Space(spec), spec.search), Space(spec), []
@@ -223,7 +223,7 @@ def test_a_stopped_search_among_lists_goes_on_with_the_same_suggestions(kinds, s
 
 @pytest.mark.usefixtures("figures")
 def test_a_search_among_lists_ends_with_its_report_and_a_winner_that_is_done(kinds, tmp_path, monkeypatch):
-    """The whole way: search, report with importance, and `study plan winner.yaml` in the same store."""
+    """The complete path: search, report with importance, and `study plan winner.yaml` in the same store."""
     monkeypatch.chdir(kinds)
     Path("listed.yaml").write_text(dump(LISTED))
     options = ["--store", str(tmp_path / "studies")]

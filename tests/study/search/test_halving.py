@@ -1,4 +1,4 @@
-"""Seeds are earned: rungs, costs, and which candidates go on."""
+"""Successive halving: rungs, costs, and the surviving candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table(**changes: object) -> Search:
 
 @given(first=st.integers(1, 50), most=st.integers(1, 500), keep=st.floats(0.05, 0.95), count=st.integers(1, 60))
 def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, count):
-    """Rungs grow strictly and end at the seeds of the study; at least one candidate goes on from each."""
+    """Rungs grow strictly and end at the study's seeds; at least one candidate survives each."""
     search = table(first_seeds=first, keep=keep)
     steps = rungs(search, most)
     assert steps[-1] == most
@@ -34,7 +34,7 @@ def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, co
 
 @given(trials=st.integers(0, 2000), most=st.integers(1, 60))
 def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
-    """So many candidates fit into the trials that are left, and one more wouldn't, or isn't compared."""
+    """The affordable number of candidates fits the remaining trials; one more doesn't fit or isn't compared."""
     search = table()
     count = affordable(search, most, trials)
     assert cost(search, most, count) <= trials if count else True
@@ -42,7 +42,7 @@ def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
 
 
 def test_the_trials_of_a_round_are_its_cost():
-    """Comparing costs what was computed in advance, whatever comes of it."""
+    """The cost of a comparison is known in advance, whatever its results."""
     search = table()
     comparison = compare(search, RATE, 40, CELLS, lambda cell, n: (cell.value("learning_rate") * n,))
     assert sum(comparison.seeds) == cost(search, 40, 12)
@@ -51,14 +51,14 @@ def test_the_trials_of_a_round_are_its_cost():
 
 
 def test_pending_candidates_are_waited_for():
-    """While a result is pending no candidate goes on, and only the first seeds of all are planned."""
+    """While a result is pending no candidate survives, and only the first seeds of all are planned."""
     comparison = compare(table(), RATE, 40, CELLS, lambda cell, n: None if cell is CELLS[3] else (0.5,))
     assert comparison.values is None
     assert comparison.seeds == (5,) * 12
 
 
 def test_the_best_go_on():
-    """Those that go on are the best, and of equals those suggested first."""
+    """The best candidates survive, and ties go to those suggested first."""
     comparison = compare(table(), RATE, 40, CELLS, lambda cell, n: (cell.value("learning_rate"),))
     assert [i for i, n in enumerate(comparison.seeds) if n > 5] == [8, 9, 10, 11]
     equal = compare(table(), RATE, 40, CELLS, lambda cell, n: (0.5,))
@@ -67,5 +67,5 @@ def test_the_best_go_on():
 
 @pytest.mark.parametrize("keep", [0.5, 1 / 3, 0.25])
 def test_a_share_that_is_exact_is_not_rounded_up(keep):
-    """A third of 12 is 4, though a third is no float."""
+    """A third of 12 is 4, though a third has no exact float."""
     assert survivors(table(keep=keep), 12) == round(12 * keep)

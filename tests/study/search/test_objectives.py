@@ -1,4 +1,4 @@
-"""The values of candidates, and which of them no other beats."""
+"""The candidates' values, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def values(sample):
 
 
 def worth_in_a_search(trials, cell=CELL):
-    """Compute it as a search does, from a table of results."""
+    """Compute the value as a search does, from a table of results."""
     value = Evidence(TrialTable(results(trials, cell), METRICS)).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
 def no_worse(trials, than):
-    """Return for each objective whether some trials are worth no less than others, apart from rounding."""
+    """Return for each objective if a sample is worth no less than another, apart from rounding."""
     here, there = worth(trials), worth(than)
     losses = {name: (OBJECTIVES[name].loss(here[name]), OBJECTIVES[name].loss(there[name])) for name in NAMES}
     return {name: a <= b + 1e-12 * abs(b) for name, (a, b) in losses.items()}
@@ -74,14 +74,14 @@ TRIALS = st.lists(st.one_of(SOLVED, st.sampled_from([NEVER, {"outcome": Outcome.
 
 @given(TRIALS)
 def test_every_sample_has_values(trials):
-    """Of one seed or many, whatever came of them: values are finite, and no worse than of nothing solved."""
+    """For any sample, values are finite, and no worse than those of a sample without solved trials."""
     assert all(np.isfinite(value) for value in worth(trials).values())
     assert no_worse(trials, [NEVER] * len(trials)) == EACH
 
 
 @given(TRIALS, st.data())
 def test_better_trials_are_never_worth_less(trials, data):
-    """One trial more that is solved, however late, or one solved earlier, or with less error, never ranks lower."""
+    """Another solved trial, an earlier success or a smaller error never lowers the rank."""
     place = data.draw(st.integers(0, len(trials) - 1))
     before = trials[place]
     better = data.draw(SOLVED)
@@ -92,13 +92,13 @@ def test_better_trials_are_never_worth_less(trials, data):
 
 @given(TRIALS, st.integers(2, 5))
 def test_more_seeds_of_the_same_are_never_worth_less(trials, times):
-    """A sample each of whose trials is there several times is worth no less."""
+    """A sample with each trial repeated is worth no less."""
     assert no_worse(trials * times, trials) == EACH
 
 
 @given(TRIALS)
 def test_one_more_that_is_as_good_as_any_is_never_worth_less(trials):
-    """A trial more that is solved as early as any, with as little error, never ranks its candidate lower."""
+    """Another trial as early and as precise as the best never lowers its candidate's rank."""
     solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
     best = {name: min([trial[name] for trial in solved_trials], default=0) for name in MEASURED}
     assert no_worse([*trials, {"outcome": Outcome.SOLVED} | best], trials) == EACH
@@ -118,14 +118,14 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_is_better_is_worth_more(name):
-    """Samples of which nobody would take the second are ranked so by all objectives that see a difference."""
+    """Every objective that sees a difference ranks a dominated sample lower."""
     better, worse = PAIRS[name]
     assert no_worse(better, worse) == EACH
     assert worth(better) != worth(worse)
 
 
 def test_perfect_candidates_are_told_apart_by_what_they_cost():
-    """Of candidates that always succeed the quicker is worth more, and the one with less error."""
+    """Of candidates that always succeed, the quicker one and the one with less error are worth more."""
     quick, exact = worth([solved(5000, 1e-4)] * 40), worth([solved(9000, 1e-6)] * 40)
     assert quick["success_rate"] == exact["success_rate"]
     assert quick["solved_at"] < exact["solved_at"]
@@ -135,14 +135,14 @@ def test_perfect_candidates_are_told_apart_by_what_they_cost():
 
 @pytest.mark.parametrize(("successes", "failures"), [(0, 1), (1, 0), (5, 0), (3, 2), (17, 23), (40, 0)])
 def test_the_success_rate_is_wilsons_lower_end(successes, failures):
-    """The success rate is worth the end that the report shows, to the last bit."""
+    """The success rate's value is the lower end shown in the report, to the last bit."""
     trials = [solved(9000)] * successes + [NEVER] * failures
     (summary,) = summarised(results(trials))
     assert worth_in_a_search(trials)["success_rate"] == summary.success_rate_interval[0]
 
 
 def test_values_are_the_worse_ends_of_intervals():
-    """Times and errors are upper ends: above the estimates themselves, with what was not solved at the worst."""
+    """Times and errors have upper ends: above the estimates, with unsolved trials at the worst value."""
     ends = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
     times = np.array([1000 * (i + 1) for i in range(10)] + [MOST] * 2)
     errors = np.array([1e-5 * (i + 1) for i in range(10)] + [0.5] * 2)
@@ -154,7 +154,7 @@ def test_values_are_the_worse_ends_of_intervals():
 @pytest.mark.parametrize("outcome", [Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED, None])
 @pytest.mark.parametrize("n", [1, 5])
 def test_nothing_solved_is_the_worst_there_is(n, outcome):
-    """A candidate that nothing solved, or that has no result, has the worst value of each objective."""
+    """A candidate without solved trials or results has the worst value of each objective."""
     assert worth_in_a_search([{"outcome": outcome}] * n if outcome else []) == {
         "success_rate": 0.0,
         "solved_at": MOST,
@@ -164,26 +164,26 @@ def test_nothing_solved_is_the_worst_there_is(n, outcome):
 
 
 def test_a_search_judges_by_the_results_it_has():
-    """Of a table of results the solved trials' times and errors count, and how many trials finished."""
+    """In a table of results, solved trials' times and errors count, and the number of finished trials."""
     trials = [solved(3000, 1e-3), NEVER, solved(5000, 1e-5), {"outcome": Outcome.DIVERGED}]
     assert worth_in_a_search([*trials, {"outcome": Outcome.FAILED}]) == worth(trials)
 
 
 def test_what_is_not_known_of_a_solved_trial_counts_as_the_worst():
-    """A solved trial without its sparsity error, as of weights that became infinite, is no gap."""
+    """A solved trial without a sparsity error, as with infinite weights, isn't ignored."""
     gone = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
     there = replace(gone, metrics={"sparsity_error": np.array([1e-6, 0.5])})
     assert values(gone) == values(there)
 
 
 def test_cells_of_other_lengths_are_judged_by_one_measure():
-    """Trials that never succeed count as the search's longest, so that a shorter training gains nothing."""
+    """Unsolved trials count as the search's longest, so that shorter training isn't an advantage."""
     assert worth_in_a_search([NEVER] * 5, CELL.replace(iterations=5000)) == worth([NEVER] * 5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
 def test_the_front_is_what_nothing_beats(pairs):
-    """A candidate is on the front if and only if no other is as good in all and better in one."""
+    """A candidate is on the front if and only if no other is as good in all objectives and better in one."""
     of = objectives_of(["success_rate", "solved_at"], {})
     of_each = [(float(a), float(b)) for a, b in pairs]
     expected = {
@@ -197,7 +197,7 @@ def test_the_front_is_what_nothing_beats(pairs):
 
 @given(st.lists(st.integers(), unique=True, min_size=1, max_size=30), st.integers(1, 30))
 def test_a_spread_keeps_the_ends(some, most):
-    """At most so many of a front are selected, its ends among them."""
+    """A limited number of the front's candidates is selected, including its ends."""
     selection = spread(some, most)
     assert len(selection) == min(len(some), most)
     assert selection[0] == some[0]
@@ -216,7 +216,7 @@ NUMBER = st.one_of(st.none(), st.floats(-3, 3), st.integers(-3, 3).map(float))
 
 
 def losses(numbers):
-    """Compute the loss of a candidate by each metric, from the numbers of its trials; None for one that diverged."""
+    """Compute a candidate's loss by each metric from its trials' numbers; None stands for divergence."""
     known = np.array([one for one in numbers if one is not None], dtype=float)
     sample = Sample(len(numbers), np.array([]), dict.fromkeys(ANY, known))
     of = objectives_of(list(ANY), ANY)
@@ -233,7 +233,7 @@ def not_above(some, others):
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.integers(2, 5))
 def test_a_metrics_value_does_not_get_worse_by_more_of_the_same(numbers, times):
-    """Every sample has a finite value for each metric, and is worth no less if each trial is there several times."""
+    """Every sample has a finite value for each metric, and is worth no less if each trial is repeated."""
     once, often = losses(numbers), losses(numbers * times)
     assert all(np.isfinite(loss) for loss in once.values())
     assert all(not_above(often, once).values())
@@ -242,7 +242,7 @@ def test_a_metrics_value_does_not_get_worse_by_more_of_the_same(numbers, times):
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.data())
 def test_a_metrics_value_does_not_get_worse_by_better_trials(numbers, data):
-    """A trial that gets better, or one more that is as good as any, never makes the value worse."""
+    """An improved trial, or another one as good as the best, never makes the value worse."""
     place, other = data.draw(st.integers(0, len(numbers) - 1)), data.draw(NUMBER)
     before = losses(numbers)
     replaced = losses([*numbers[:place], other, *numbers[place + 1 :]])
@@ -254,7 +254,7 @@ def test_a_metrics_value_does_not_get_worse_by_better_trials(numbers, data):
 
 
 def test_candidates_without_a_number_are_ordered():
-    """Where the bound of the median is no number, the share of trials that have one decides; any number is better."""
+    """If the median's bound isn't finite, the share of finite trials decides; any number is better."""
     numbers = [[1e29] * 5, [1.0] * 4 + [None], [1.0] * 2 + [None] * 3, [None] * 5, [None] * 3]
     in_order = [losses(trials)["loss"] for trials in numbers]
     assert in_order == sorted(in_order)
@@ -264,7 +264,7 @@ def test_candidates_without_a_number_are_ordered():
 
 
 def test_trials_that_failed_count_as_the_worst():
-    """An error costs a candidate as much as divergence does, so that no search prefers what breaks; not in its rate."""
+    """An error costs as much as divergence, so no search prefers crashes; the success rate excludes failures."""
     names = ["success_rate", *ANY]
     sample = Sample(4, np.array([1.0]), dict.fromkeys(ANY, np.array([0.6, 0.7, 0.8, 0.9])))
     value, broken, diverged = (
@@ -277,7 +277,7 @@ def test_trials_that_failed_count_as_the_worst():
 
 
 def test_values_of_before_are_the_same_bits():
-    """What records hold was computed by the same definitions, to the last bit."""
+    """Recorded values were computed by the same definitions, to the last bit."""
     sample = Sample(7, np.array([3000.0, 5000.0, 9000.0]), {"sparsity_error": np.array([0, 1e-5, 0.3])})
     assert [value.hex() for value in values(sample)] == [
         "0x1.4408c57f10366p-3",

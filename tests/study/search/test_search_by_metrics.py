@@ -1,4 +1,4 @@
-"""Searches of one's own code by any metric, from the file to the page: what they choose, and what is refused."""
+"""Searches of a user's code by any metric, from the file to the page: choices and refusals."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ FILE = {
 
 
 def spec_of(lab: Path, **changed: Any) -> Spec:
-    """Parse the file, with some of its keys changed."""
+    """Parse the file with some of its keys changed."""
     (lab / "mylab" / "search.py").write_text(TRAIN)
     return study_of(lab, **(FILE | changed))
 
 
 def searched(spec: Spec, store: Path) -> str:
-    """Run a search to its end, and return what it prints."""
+    """Run a search to its end, and return its output."""
     text = StringIO()
     options = Options(store, None, local=True, pack_size=8)
     assert run(make_plan(spec), options, Console(file=text), Searching(None)) is Ending.FINISHED
@@ -64,7 +64,7 @@ def searched(spec: Spec, store: Path) -> str:
 
 
 def test_a_search_by_a_loss_finds_the_least(lab: Path, tmp_path: Path) -> None:
-    """Without a criterion, the best candidate is near the optimum; the page speaks of the loss, and of no success."""
+    """Without a criterion, the best candidate is near the optimum; the page shows the loss and no success."""
     store = tmp_path / "studies"
     searched(spec_of(lab), store)
     results = load_results("mine", store)
@@ -99,7 +99,7 @@ def test_what_diverges_ranks_last_and_goes_through_files(lab: Path, tmp_path: Pa
 
 
 def test_two_objectives_have_a_front(lab: Path, tmp_path: Path) -> None:
-    """A loss and an accuracy are sought together; every candidate has both, and the front's page is drawn."""
+    """A loss and an accuracy are optimised together; every candidate has both, and the page shows the front."""
     store = tmp_path / "studies"
     search = FILE["search"] | {"objective": ["accuracy", "loss"]}  # type: ignore[operator]
     searched(spec_of(lab, search=search), store)
@@ -111,7 +111,7 @@ def test_two_objectives_have_a_front(lab: Path, tmp_path: Path) -> None:
 
 
 def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
-    """Values of other code say nothing of this one: the record is refused, and what it says is how to go on."""
+    """Recorded values of other code are refused, and the message says how to continue."""
     store = tmp_path / "studies"
     searched(spec_of(lab, search=FILE["search"] | {"trials": 32}), store)  # type: ignore[operator]
     (lab / "mylab" / "search.py").write_text(TRAIN.replace("** 2", "** 4"))
@@ -136,7 +136,7 @@ def test_an_objective_that_can_not_be_is_refused(lab: Path, objective: Any, mess
 
 
 def test_a_search_of_a_task_and_a_model_of_ones_own(packed_lab: Path, tmp_path: Path) -> None:
-    """Rates, sizes and optimisers are chosen; the trials of each candidate train as the proof of it says."""
+    """Rates, sizes and optimisers are chosen; each candidate's trials train as its trial run predicts."""
     store, ranges = tmp_path / "studies", {"learning_rate": {"low": 0.001, "high": 0.3, "scale": "log"}}
     spec = packed_study(
         packed_lab,

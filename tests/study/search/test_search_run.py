@@ -1,4 +1,4 @@
-"""Searches through the command line: disturbed, they find the same; what they write, others can read."""
+"""Searches through the command line: equal results despite interruptions, and readable output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from study.store import Store
 from tests.commands import DEADLINE_S, PACK_HEARD, Process, Start, blow, invoke, starting
 from tests.servers import Postgres, postgres_programs
 
-# Warnings of MLflow and of Optuna's dashboard are theirs to fix.
+# Warnings of MLflow and of Optuna's dashboard can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 NAME = "search"
@@ -43,7 +43,7 @@ search: {{objective: success_rate, trials: 60, candidates: 4, first_seeds: 2, co
 
 @pytest.fixture
 def search(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts `study search` of a file, on a store of its own."""
+    """Return a function that starts `study search` of a file with its own store."""
     with starting(tmp_path) as start:
 
         def start_search(*more: str, store: str = "studies", **set_: str) -> Process:
@@ -60,7 +60,7 @@ def ended(process: Process) -> None:
 
 @pytest.fixture
 def found(tmp_path: Path) -> Callable[..., str]:
-    """Return a function that searches in this process, and returns what was printed."""
+    """Return a function that searches in this process, and returns its output."""
 
     def search_here(*more: str, text: str = SPEC) -> str:
         (tmp_path / "search.yaml").write_text(text)
@@ -74,7 +74,7 @@ def found(tmp_path: Path) -> Callable[..., str]:
 
 @contextmanager
 def opened(uri: str) -> Iterator[optuna.storages.RDBStorage]:
-    """Open a storage of Optuna's, and close it."""
+    """Open an Optuna storage, and close it."""
     storage = optuna.storages.RDBStorage(uri)
     try:
         yield storage
@@ -94,7 +94,7 @@ def report_of(root: Path) -> list[Any]:
 
 @pytest.mark.slow
 def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
-    """Through kill -9 of the driver on Ray's workers, a search comes to what one process finds in one go."""
+    """With kill -9 of the driver on Ray's workers, a search gives the results of a single process."""
     ended(search("--local", "--optuna-storage", "off", store="whole"))
     whole = record_of(tmp_path / "whole")
 
@@ -115,7 +115,7 @@ def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
 
 
 def test_run_again_it_trains_nothing(found, tmp_path):
-    """A search that is over asks for nothing more, and reports the same; so does one of another name, by its trials."""
+    """A finished search trains nothing more and gives the same report; so does a renamed one, from stored trials."""
     assert "confirmed with fresh seeds" in found()
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
@@ -133,7 +133,7 @@ def test_run_again_it_trains_nothing(found, tmp_path):
 
 @pytest.mark.slow
 def test_optuna_and_its_dashboard_open_the_storage(found, tmp_path):
-    """The database in the study's folder is a study of Optuna's with every suggestion, and its dashboard serves it."""
+    """The database in the study's folder is an Optuna study with every suggestion, and its dashboard serves it."""
     found()
     record = record_of(tmp_path / "studies")["candidates"]
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "wsgi.url_scheme": "http"}
@@ -152,7 +152,7 @@ def test_optuna_and_its_dashboard_open_the_storage(found, tmp_path):
 
 @pytest.mark.slow
 def test_a_storage_that_is_away_costs_the_search_nothing(found, tmp_path):
-    """With its database out of reach, the search finds what it finds, says so, and a later run writes it all."""
+    """Without its database, the search has the same results, says so, and a later run writes all suggestions."""
     output = found("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
     assert "nothing was written for Optuna's dashboard, and the search goes on" in output
     (tmp_path / "missing").mkdir()
@@ -164,10 +164,10 @@ def test_a_storage_that_is_away_costs_the_search_nothing(found, tmp_path):
 
 @pytest.mark.slow
 def test_a_search_is_written_to_postgresql(found, monkeypatch):
-    """On PostgreSQL the storage is what it is on sqlite, with the password in a file of its own."""
+    """On PostgreSQL the storage equals that on SQLite, with the password in its own file."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
-    # Not below pytest's own folder, where the user that PostgreSQL runs as may not look.
+    # Not below pytest's own folder, which PostgreSQL's user may not read.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         server = Postgres(Path(folder))
@@ -184,7 +184,7 @@ def test_a_search_is_written_to_postgresql(found, monkeypatch):
 
 
 def test_a_study_without_ranges_is_no_search(tmp_path):
-    """`study search` of a file that has nothing to choose says what is missing."""
+    """`study search` of a file without ranges names the missing key."""
     file = tmp_path / "search.yaml"
     file.write_text(SPEC[: SPEC.index("ranges:")] + "seeds: 3\n")
     refused = invoke("search", str(file), "--local")
@@ -229,7 +229,7 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
     ],
 )
 def test_bad_ranges_are_refused_at_the_door(old, new, message):
-    """An impossible range or search is refused with its place, what was given and what must hold."""
+    """An impossible range or search is refused with its place, its value and the rule."""
     assert old in SPEC
     with pytest.raises(Exception, match="mistake") as caught:
         parse_spec(SPEC.replace(old, new), source="search.yaml")
@@ -238,7 +238,7 @@ def test_bad_ranges_are_refused_at_the_door(old, new, message):
 
 
 def test_what_is_never_possible_is_refused():
-    """Ranges of which no schedule can be made are a mistake of the file; some that can't be are none."""
+    """Ranges without any possible schedule are a mistake; ranges with some impossible ones aren't."""
     text = SPEC.replace("sparsity_strength: 0", "sparsity_strength: 1")
     never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
     with pytest.raises(Exception, match="sparsity_start < sparsity_end must hold"):

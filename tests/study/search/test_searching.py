@@ -1,4 +1,4 @@
-"""Laws of a search: repeatable, resumable at any moment, within its budget, confirmed with seeds it hasn't used."""
+"""Properties of a search: repeatable, resumable at any moment, within its budget, confirmed with unused seeds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder() -> MemoryFolder:
 
 
 def confirmed(spec, folder):
-    """Summarise the candidates that were confirmed, by their fresh seeds alone, as a report does."""
+    """Summarise the confirmed candidates by their fresh seeds only, as a report does."""
     plan = reported_plan(make_plan(spec), read_record(spec, folder))
     results = [result for result in folder.results.values() if result.trial in set(plan.trials)]
     return summarised(results_table(results), planned={cell: len(plan.seeds(cell)) for cell in plan.cells})
@@ -40,7 +40,7 @@ SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_killed_at_any_moment_it_comes_to_the_same(sampler):
-    """A search whose process dies after every few trials suggests, trains and finds what an undisturbed one does."""
+    """A search whose process dies after every few trials has the suggestions and results of an undisturbed one."""
     spec = spec_of(sampler=sampler)
     whole, broken = MemoryFolder(), MemoryFolder()
     search(spec, whole)
@@ -52,7 +52,7 @@ def test_killed_at_any_moment_it_comes_to_the_same(sampler):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_it_keeps_to_its_budget_and_spends_it(sampler):
-    """The candidates take as many trials as they may, or too few less for one more; fresh seeds come on top."""
+    """Another candidate would exceed the budget; fresh seeds are additional."""
     spec, folder = spec_of(sampler=sampler), MemoryFolder()
     search(spec, folder)
     record = read_record(spec, folder)
@@ -64,7 +64,7 @@ def test_it_keeps_to_its_budget_and_spends_it(sampler):
 
 
 def test_candidates_earn_seeds_by_their_success(folder):
-    """Of the candidates of a round a third go on with more seeds, and none that is left behind was worth more."""
+    """A third of a round's candidates get more seeds, and no dropped candidate was worth more."""
     spec = spec_of()
     search(spec, folder)
     record, evidence = read_record(spec, folder), Evidence(TrialTable(folder.read_results(), spec.family.metrics))
@@ -80,7 +80,7 @@ def test_candidates_earn_seeds_by_their_success(folder):
 
 
 def test_only_fresh_seeds_count(folder):
-    """What is reported of the winner is of seeds that no candidate has had."""
+    """The winner's reported results are from seeds that no candidate has had."""
     spec = spec_of()
     plan = search(spec, folder)
     record, summaries = read_record(spec, folder), confirmed(spec, folder)
@@ -93,7 +93,7 @@ def test_only_fresh_seeds_count(folder):
 
 
 def test_it_finds_what_is_there(folder):
-    """With 300 trials the success rate of what is found is near the best there is."""
+    """With 300 trials the winner's success rate is near the optimum."""
     spec = spec_of()
     search(spec, folder)
     winner = confirmed(spec, folder)[0]
@@ -102,7 +102,7 @@ def test_it_finds_what_is_there(folder):
 
 @pytest.mark.parametrize("objective", [*OBJECTIVES_OF_SUCCESS, "sparsity_error"])
 def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
-    """Where reliable candidates are better in every respect, a search for any of these finds one."""
+    """If reliable candidates are better in every respect, a search for any objective finds one."""
     spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
     search(spec, folder)
     (winner,) = confirmed(spec, folder)
@@ -110,7 +110,7 @@ def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
 
 
 def test_the_seed_of_the_sampler_changes_what_is_tried():
-    """Another seed suggests other candidates; the same seed the same ones."""
+    """Another seed suggests other candidates; the same seed suggests the same ones."""
     first, same, other = MemoryFolder(), MemoryFolder(), MemoryFolder()
     for folder, seed in ((first, 0), (same, 0), (other, 1)):
         search(spec_of(seed=seed), folder)
@@ -119,7 +119,7 @@ def test_the_seed_of_the_sampler_changes_what_is_tried():
 
 
 def test_what_another_study_has_done_costs_nothing(folder):
-    """Results that are there already are used: the same search over them trains nothing."""
+    """Stored results are reused: the same search with them trains nothing."""
     spec, again = spec_of(), MemoryFolder()
     search(spec, folder)
     again.results = dict(folder.results)
@@ -129,7 +129,7 @@ def test_what_another_study_has_done_costs_nothing(folder):
 
 
 def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(folder):
-    """Where there are six candidates in all, each is tried once, and the search ends before its budget does."""
+    """With six possible candidates, each is tried once, and the search ends below its budget."""
     text = SPEC.replace("ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}")
     text = "\n".join(line for line in text.splitlines() if "sparsity_" not in line)
     spec = spec_of(text, trials=5000)
@@ -141,7 +141,7 @@ def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(folder):
 
 
 def test_impossible_suggestions_cost_nothing(folder):
-    """A schedule that would end before it starts is noted with its reason, and another is asked for."""
+    """A schedule that would end before its start is recorded with the reason, and replaced."""
     spec = spec_of()
     search(spec, folder)
     record = read_record(spec, folder)
@@ -153,7 +153,7 @@ def test_impossible_suggestions_cost_nothing(folder):
 
 
 def test_a_failed_trial_holds_nothing_up(folder):
-    """A trial that crashes takes no part in its candidate's worth, and the search goes on."""
+    """A crashed trial doesn't count in its candidate's value, and the search continues."""
     spec, searching = spec_of(), Searching(None)
     plan = searching(search(spec, folder, most_steps=0), folder, lambda sentence: None)
     for trial in plan.trials:
@@ -165,7 +165,7 @@ def test_a_failed_trial_holds_nothing_up(folder):
 
 
 class Away(MemoryFolder):
-    """A store that takes a record at the second try only."""
+    """A store that accepts a record at the second attempt only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class Away(MemoryFolder):
 
 @pytest.mark.parametrize("sampler", ["TPE", "random"])
 def test_a_store_that_is_away_changes_nothing(folder, sampler):
-    """Where the record can't be written, what was suggested is suggested again, and nothing else."""
+    """If the record can't be written, the same suggestions are made again."""
     spec, away = spec_of(sampler=sampler), Away()
     search(spec, folder)
     searching, plan = Searching(None), make_plan(spec)
@@ -196,7 +196,7 @@ def test_a_store_that_is_away_changes_nothing(folder, sampler):
 
 
 def test_a_greater_budget_goes_on(folder):
-    """With more trials the search goes on from what it has tried, and confirms what it finds then."""
+    """With more trials the search continues from its record, and confirms its new winner."""
     search(spec_of(), folder)
     before = read_record(spec_of(), folder)
     more = spec_of(trials=450)
@@ -218,7 +218,7 @@ def test_a_greater_budget_goes_on(folder):
     ids=["range", "fixed", "first seeds", "seeds"],
 )
 def test_another_search_of_the_same_name_is_refused(folder, text):
-    """A file that asks for another search than the stored one was is refused, and nothing stored is touched."""
+    """A file whose search differs from the stored one is refused, and the store is unchanged."""
     search(spec_of(), folder, most_steps=2)
     files = dict(folder.files)
     with pytest.raises(InputError, match="began with other ranges"):
@@ -227,7 +227,7 @@ def test_another_search_of_the_same_name_is_refused(folder, text):
 
 
 def test_a_damaged_record_is_named(folder):
-    """A torn record is an error that says which file and what to do."""
+    """A torn record is an error that names the file and the remedy."""
     search(spec_of(), folder, most_steps=2)
     folder.files[NAME] = folder.files[NAME][:-20]
     with pytest.raises(StoreError, match=r"search\.json isn't a valid record.*move it away"):
@@ -235,7 +235,7 @@ def test_a_damaged_record_is_named(folder):
 
 
 def test_a_record_of_an_older_version_gets_todays_values(folder):
-    """Values of version 1 were other ends: by the same trials they become today's, and the search goes on from them."""
+    """Values of version 1 were other ends: they are recomputed from the same trials, and the search continues."""
     settings = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
     spec, more = (spec_of(**settings, trials=trials) for trials in (100, 150))
     search(spec, folder)
@@ -255,7 +255,7 @@ def test_a_record_of_an_older_version_gets_todays_values(folder):
 
 
 def test_a_record_of_a_later_version_is_refused(folder):
-    """What a later program means by its values isn't known: the error says which versions this one reads."""
+    """A later version may define values differently: the error names the readable versions."""
     search(spec_of(), folder, most_steps=2)
     folder.files[NAME] = json.dumps(json.loads(folder.files[NAME]) | {"version": 3}).encode()
     with pytest.raises(InputError, match="has version 3, but this package reads up to 2"):
@@ -263,7 +263,7 @@ def test_a_record_of_a_later_version_is_refused(folder):
 
 
 def test_the_longest_cell_of_a_search_is_the_measure():
-    """Of models with iterations of their own the most count, and the task's where a model has none."""
+    """The maximum over the models' iterations counts; a model without its own has the task's."""
     models = "models: [{name: NMU, fixed: {iterations: 5000}}, {name: NAU, fixed: {iterations: 30000}}]"
     longest = [
         Space(parse_spec(SPEC.replace("models: [NMU]", m), source="test")).most_iterations
@@ -273,9 +273,9 @@ def test_the_longest_cell_of_a_search_is_the_measure():
 
 
 def test_a_search_continues_from_another_versions_suggestions(folder):
-    """Where the sampler suggests otherwise than recorded, the search says so, keeps what was tried, and goes on."""
+    """If the sampler deviates from the record, the search says so, keeps its candidates, and continues."""
     spec = spec_of()
-    search(spec_of(seed=1), folder, most_steps=5)  # stands for another version: other suggestions
+    search(spec_of(seed=1), folder, most_steps=5)  # simulates another version by other suggestions
     content = json.loads(folder.files[NAME]) | {"asked": search_id(spec), "sampler": "TPE, Optuna 4.0"}
     folder.files[NAME] = json.dumps(content).encode()
     before, notices = read_record(spec, folder), list[str]()
@@ -290,7 +290,7 @@ def test_a_search_continues_from_another_versions_suggestions(folder):
 
 
 def test_several_objectives_make_a_front(folder):
-    """Of two objectives, nothing on the front is beaten in both, and several of it are confirmed."""
+    """With two objectives, no candidate of the front is dominated, and several of it are confirmed."""
     spec = spec_of(objective=("success_rate", "time_to_success"), sampler="NSGA-II", confirm_candidates=3)
     search(spec, folder)
     record = read_record(spec, folder)
@@ -304,7 +304,7 @@ def test_several_objectives_make_a_front(folder):
 
 
 def test_importance_names_what_matters(folder):
-    """The strength, on which alone success depends, is the most important."""
+    """The strength, which alone determines success, is the most important."""
     spec = spec_of(trials=900, candidates=12)
     search(spec, folder)
     shares = search_findings(spec, read_record(spec, folder)).importance["success_rate"]
@@ -313,7 +313,7 @@ def test_importance_names_what_matters(folder):
 
 
 def test_evidence_waits_for_every_seed():
-    """A candidate has no values while one of its seeds has no result."""
+    """A candidate has no values while one of its seeds is pending."""
     folder = MemoryFolder()
     plan = search(spec_of(), folder, most_steps=1)
     cell = plan.cells[0]

@@ -1,4 +1,4 @@
-"""What can be chosen: ends, steps, choices, and what depends on them."""
+"""Search spaces: ends, steps, choices, and conditional parameters."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def drawing(rng: random.Random) -> Any:
 
 @pytest.fixture
 def space() -> Space:
-    """Return a space with a choice of models, one of which has a range of its own."""
+    """Return a space with a choice of models, one with its own range."""
     return Space(parse_spec(TEXT, source="test"))
 
 
 def test_what_has_no_effect_is_not_chosen(space):
-    """Momentum is chosen with the optimiser that has it, and a model's own range with that model."""
+    """Momentum is chosen with the optimiser that uses it, and a model's own range with that model."""
     rng = random.Random(0)
     for _ in range(100):
         params = space.choose(drawing(rng))
@@ -56,7 +56,7 @@ def test_what_has_no_effect_is_not_chosen(space):
 
 
 def test_every_choice_is_a_cell_with_what_was_chosen(space):
-    """The cell of a choice has its values, and the defaults of all else."""
+    """The cell of a choice has its values, and defaults elsewhere."""
     rng = random.Random(1)
     for _ in range(100):
         params = space.choose(drawing(rng))
@@ -69,7 +69,7 @@ def test_every_choice_is_a_cell_with_what_was_chosen(space):
 
 
 def test_a_schedule_depends_on_a_regulariser():
-    """Without a strength there is no schedule to choose, nor with one that grows exponentially."""
+    """Without a strength, or with an exponentially growing one, no schedule is chosen."""
     text = """
 study: a
 task: {name: simple}

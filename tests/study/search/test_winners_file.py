@@ -1,4 +1,4 @@
-"""The winner's file is a study of exactly what was confirmed."""
+"""The winner's file is a study of exactly the confirmed trials."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ search: {objective: solved_at, trials: 200}
 
 
 def drawn(parameter, rng):
-    """Draw a value that a parameter may have."""
+    """Draw a valid value of a parameter."""
     if parameter.choices:
         return rng.choice(parameter.choices)
     if parameter.step:
@@ -84,7 +84,7 @@ def drawn(parameter, rng):
 
 @pytest.mark.parametrize("text", [PLAIN, MODELS, CONDITIONAL], ids=["plain", "models", "conditional"])
 def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
-    """Whatever is chosen, the file loads and asks for the confirmed cell with the fresh seeds, and nothing else."""
+    """For any choices, the file loads and plans only the confirmed cell with the fresh seeds."""
     spec = parse_spec(text, source="search.yaml")
     space, rng = Space(spec), random.Random(1)
     models = set()
@@ -101,6 +101,6 @@ def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
 
 
 def test_fresh_seeds_begin_after_those_of_the_search():
-    """A list of seeds with gaps is passed by: the fresh ones begin after the greatest."""
+    """With a seed list with gaps, fresh seeds start after the greatest."""
     spec = parse_spec(MODELS, source="search.yaml")
     assert list(planned_seeds(spec).fresh) == [91, 92, 93]

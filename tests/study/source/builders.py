@@ -38,7 +38,7 @@ def copied(folder: Path, import_string: str, cache: Path, *include: str) -> Code
 
 
 def installed(site: Path, version: str = "1.2", entry_points: str = "", name: str = "mylab") -> Path:
-    """Write what an installer adds to a package: its metadata, the list of its files, its entry points."""
+    """Write an installer's additions to a package: its metadata, the list of its files, its entry points."""
     info = site / f"{name.lower().replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -49,7 +49,7 @@ def installed(site: Path, version: str = "1.2", entry_points: str = "", name: st
 
 
 def deactivate() -> None:
-    """Put away the modules of the folder that is active in this process, if one is."""
+    """Remove the active folder's modules from this process, if a folder is active."""
     if code_folder._active is not None:
         code_folder._active.deactivate()
 

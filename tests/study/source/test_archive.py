@@ -1,4 +1,4 @@
-"""Copies of code: whole or not there, checked before anything of them runs, unpacked once a machine."""
+"""Copies of code: complete or absent, checked before anything runs, unpacked once on each machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from study.source.archive import SIZE_LIMIT_BYTES, digest_of, pack_archive, read
 FILES = {"mylab/__init__.py": b"", "mylab/spirals.py": b"A = 1\r\n", "spirals.py": b"\xff", "data/a.csv": b"1,2"}
 ARCHIVE, DIGEST = pack_archive(FILES), digest_of(FILES)
 
-# Unpacks an archive; with a number, the process kills itself when it opens so many files for writing.
+# Unpacks an archive; given a number n, the process kills itself at the n-th file opened for writing.
 _CHILD = """
 import os, signal, sys
 from pathlib import Path
@@ -43,7 +43,7 @@ NAMES = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3).map("/
 
 
 def zip_of(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
-    """Write a ZIP file as anybody could."""
+    """Write an arbitrary ZIP file."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members:
@@ -66,7 +66,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_copy_is_what_was_packed(tmp_path):
-    """The folder of a copy holds the packed files, byte for byte, and is used again."""
+    """The folder of a copy holds the packed files, byte by byte, and is reused."""
     folder = unpacked(ARCHIVE, DIGEST, tmp_path / "cache")
     assert content(folder) == FILES
     inode = folder.stat().st_ino
@@ -76,7 +76,7 @@ def test_a_copy_is_what_was_packed(tmp_path):
 
 
 def test_an_archive_is_the_same_bytes_everywhere():
-    """Order doesn't count, and nothing in an archive is of the machine or of the time."""
+    """Order doesn't matter, and an archive doesn't depend on machine or time."""
     assert pack_archive(dict(reversed(FILES.items()))) == ARCHIVE
     with zipfile.ZipFile(io.BytesIO(ARCHIVE)) as opened:
         headers = {(info.date_time, info.create_system, info.compress_type) for info in opened.infolist()}
@@ -85,7 +85,7 @@ def test_an_archive_is_the_same_bytes_everywhere():
 
 @given(st.data())
 def test_a_changed_archive_is_never_unpacked(tmp_path_factory, data):
-    """Whichever byte of an archive changes, its files are those that were packed, or it is refused."""
+    """With any byte changed, an archive gives the packed files or is refused."""
     position = data.draw(st.integers(0, len(ARCHIVE) - 1))
     changed = bytearray(ARCHIVE)
     changed[position] ^= data.draw(st.integers(1, 255))
@@ -98,14 +98,14 @@ def test_a_changed_archive_is_never_unpacked(tmp_path_factory, data):
 
 @pytest.mark.parametrize("archive", [b"", b"no archive", ARCHIVE[:-30], ARCHIVE[:100]])
 def test_what_is_no_archive_is_refused(tmp_path, archive):
-    """A torn or foreign file is an error that says so, and leaves nothing."""
+    """A torn or foreign file is an error, and leaves no files."""
     with pytest.raises(InputError, match="can't be read, and isn't run"):
         unpacked(archive, DIGEST, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
 
 
 def test_another_archive_is_refused(tmp_path):
-    """An archive whose files have another digest is never run, however whole it is."""
+    """An archive whose files have another digest never runs, even if it is intact."""
     with pytest.raises(InputError, match=r"was changed.*It isn't run; put the archive back"):
         unpacked(pack_archive(FILES | {"spirals.py": b"B"}), DIGEST, tmp_path / "cache")
 
@@ -114,7 +114,7 @@ def test_another_archive_is_refused(tmp_path):
     "name", ["../a.py", "/a.py", "a/../../b.py", "a/./b.py", "a\\b.py", "C:a.py", "a//b.py", "a/", "."]
 )
 def test_no_name_leads_out_of_the_folder(tmp_path, name):
-    """An archive is refused for a name that isn't simply relative, even if its digest is right."""
+    """A name that isn't a plain relative path is refused, even with a correct digest."""
     with pytest.raises(InputError, match="leads out of its folder"):
         unpacked(zip_of([(name, b"A")]), digest_of({name: b"A"}), tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
@@ -122,7 +122,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path, name):
 
 @given(st.dictionaries(NAMES, st.binary(max_size=9), max_size=4))
 def test_whatever_is_accepted_stays_in_its_folder(files):
-    """Every name that is accepted leads into the folder, whatever it is made of."""
+    """Every accepted name leads into the folder."""
     try:
         names = read_archive(pack_archive(files), digest_of(files))
     except (InputError, UnicodeEncodeError):
@@ -131,14 +131,14 @@ def test_whatever_is_accepted_stays_in_its_folder(files):
 
 
 def test_a_bomb_is_refused_unread(tmp_path):
-    """An archive that says that it is too large isn't inflated."""
+    """An archive whose declared size is too large isn't inflated."""
     bomb = zip_of([("a.py", bytes(SIZE_LIMIT_BYTES + 1))], zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="it has more than 16 MB"):
         unpacked(bomb, DIGEST, tmp_path)
 
 
 def test_a_changed_copy_is_never_run(tmp_path):
-    """A copy that somebody edited or added a module to is an error that says what to remove; caches don't count."""
+    """An edited copy, or one with an added module, is an error that says what to remove; caches don't count."""
     folder = unpacked(ARCHIVE, DIGEST, tmp_path)
     (folder / "mylab/__pycache__").mkdir()
     (folder / "mylab/__pycache__/spirals.cpython-311.pyc").touch()
@@ -160,7 +160,7 @@ def test_a_changed_copy_is_never_run(tmp_path):
 
 
 def test_nobody_else_can_write_to_the_cache(tmp_path):
-    """Code isn't run from a folder that others may write to; one that is made is the user's alone."""
+    """Code doesn't run from a folder that others may write to; a new cache is private to the user."""
     unpacked(ARCHIVE, DIGEST, tmp_path / "made")
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
     (tmp_path / "made").chmod(0o777)
@@ -169,7 +169,7 @@ def test_nobody_else_can_write_to_the_cache(tmp_path):
 
 
 def test_a_killed_process_leaves_no_half_of_a_copy(tmp_path):
-    """Killed at its third file, a process leaves no folder of the copy, and the next one unpacks it whole."""
+    """A process killed at its third file leaves no folder of the copy, and the next one unpacks all of it."""
     with child(tmp_path, writes=3) as killed:
         _, errors = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, errors
@@ -179,7 +179,7 @@ def test_a_killed_process_leaves_no_half_of_a_copy(tmp_path):
 
 
 def test_many_processes_unpack_at_once(tmp_path):
-    """Processes that begin together all get the one folder, whole, and leave nothing else."""
+    """Concurrent processes all get the same complete folder, and leave nothing else."""
     children = [child(tmp_path, writes=-1) for _ in range(4)]
     assert [process.stdout.readline() for process in children] == ["ready\n"] * 4
     for process in children:

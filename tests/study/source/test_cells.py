@@ -1,4 +1,4 @@
-"""A function of a notebook becomes a module with all that it uses; examples/notebook has a real one."""
+"""A notebook function becomes a module with all its dependencies; examples/notebook has a real one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Define = Callable[[str], types.ModuleType]
 
 @pytest.fixture
 def define(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Define:
-    """Return what runs a cell in a main module without a file, as a notebook's kernel does."""
+    """Return a function that runs a cell in a main module without a file, as a notebook's kernel does."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     notebook = types.ModuleType("__main__")
@@ -37,7 +37,7 @@ def define(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Define:
 
 
 def imported(called: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a notebook's function out of its module, which another process would import."""
+    """Return a notebook's function from its module, as another process would import it."""
     name, folder = import_string_of(called, Path())
     assert folder is not None
     monkeypatch.syspath_prepend(folder)
@@ -47,7 +47,7 @@ def imported(called: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_function_takes_along_what_it_uses(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Imports, functions, classes and constants of other cells, and what these use in turn."""
+    """Imports, functions, classes and constants of other cells are included, with their own dependencies."""
     define(
         "import math as m\nimport xml.dom\nfrom collections import Counter as Count\n"
         "SIZES = {'a': (1, 2.5)}\nUNUSED = 3\n"
@@ -64,7 +64,7 @@ def test_a_function_takes_along_what_it_uses(define: Define, monkeypatch: pytest
 
 
 def test_other_cells_change_nothing(define: Define) -> None:
-    """The module of a function is the same file until what it uses has changed."""
+    """The module of a function changes only with its dependencies."""
     notebook = define("RATE = 0.5\ndef train(seed):\n    return {'loss': RATE * seed}\n")
     first = import_string_of(notebook.train, Path())
     define("OTHER = 1\n")
@@ -79,7 +79,7 @@ def test_a_class_of_a_notebook(define: Define, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_module_of_the_users_keeps_its_name(define: Define) -> None:
-    """What is called like the notebook's module doesn't take its place."""
+    """A user's module with the name of the notebook's module isn't replaced."""
     Path("cells.py").write_text("")
     notebook = define("def train(seed):\n    return {'loss': seed}\n")
     assert import_string_of(notebook.train, Path())[0] == "cells_:train"

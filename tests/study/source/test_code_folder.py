@@ -1,4 +1,4 @@
-"""Objects of a copy: the right code at any time, the user's own line where an import fails, and nothing unmarked."""
+"""Objects of a copy: the right code at any time, the user's line in failed imports, and the mark of trainables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRAIN = "mylab.spirals:train"
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch):
-    """Leave modules and the search path as they were."""
+    """Restore modules and the search path."""
     deactivate()
     modules, path = set(sys.modules), list(sys.path)
     yield
@@ -37,7 +37,7 @@ def cache(tmp_path):
 
 
 def test_two_versions_one_after_the_other(tmp_path, cache):
-    """Each copy runs its own code, submodules and neighbours included, in any order, and objects of before go on."""
+    """Each copy runs its own submodules and neighbours, in any order, and earlier objects still work."""
     lazy = "\ndef lazy():\n    from mylab.parts import part\n    import helpers\n    return part, helpers.HELP\n"
     folders, functions = [], []
     for value in (1, 2):
@@ -56,7 +56,7 @@ def test_two_versions_one_after_the_other(tmp_path, cache):
 
 
 def test_modules_may_be_imported_meanwhile(tmp_path, cache, monkeypatch):
-    """Another thread may import something while a folder looks for its modules among those that Python knows."""
+    """Another thread may import modules while a folder scans the loaded modules."""
 
     class Importing(ModuleType):
         def __getattr__(self, name):
@@ -70,7 +70,7 @@ def test_modules_may_be_imported_meanwhile(tmp_path, cache, monkeypatch):
 
 
 def test_objects_of_before_go_on(tmp_path, cache):
-    """A function that was loaded from one copy computes the same after another copy has taken its place."""
+    """A function loaded from one copy computes the same after another copy is activated."""
     first = copied(write(tmp_path, mylab__spirals=marked("helper()", "def helper():\n    return 1\n")), TRAIN, cache)
     function = first.load(parse_import_string(TRAIN))
     second = copied(write(tmp_path, mylab__spirals=marked("2")), TRAIN, cache)
@@ -78,7 +78,7 @@ def test_objects_of_before_go_on(tmp_path, cache):
 
 
 def test_edits_do_not_matter(tmp_path, cache, monkeypatch):
-    """While a copy runs, whatever becomes of the user's folder changes nothing, even if Python's path has it."""
+    """While a copy runs, edits of the user's folder change nothing, even if Python's path has it."""
     monkeypatch.syspath_prepend(
         write(tmp_path / "live", mylab__spirals=marked("lazy()", "from mylab import lazy_part\n"))
     )
@@ -91,7 +91,7 @@ def test_edits_do_not_matter(tmp_path, cache, monkeypatch):
 
 
 def test_a_module_that_python_knew_before_is_back(tmp_path, cache, monkeypatch):
-    """A user's own module that a process imported itself gives way to the copy, and comes back afterwards."""
+    """A user's module that a process imported itself is replaced by the copy, and restored afterwards."""
     monkeypatch.syspath_prepend(
         write(tmp_path / "live", helpers="VALUE = 1", mylab__spirals=marked("0", "import helpers\n"))
     )
@@ -106,7 +106,7 @@ def test_a_module_that_python_knew_before_is_back(tmp_path, cache, monkeypatch):
 
 
 def test_code_is_read_past_the_active_copy(tmp_path, cache, monkeypatch):
-    """While a copy is active, what is read anew is the user's code, and never the copy."""
+    """While a copy is active, code is read from the user's folder, never from the copy."""
     monkeypatch.syspath_prepend(write(tmp_path / "src", mylab__spirals=marked("1")))
     with copied(tmp_path, TRAIN, cache) as first:
         write(tmp_path / "src", mylab__spirals=marked("2"))
@@ -115,7 +115,7 @@ def test_code_is_read_past_the_active_copy(tmp_path, cache, monkeypatch):
 
 
 def test_a_search_path_of_the_users_own(tmp_path, cache):
-    """Folders that the code itself adds to the search path, and what comes from them, go with the copy."""
+    """Folders that the code adds to the search path, and modules from them, are removed with the copy."""
     before = "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\nimport part\n"
     folders = []
     for value in (1, 2):
@@ -128,7 +128,7 @@ def test_a_search_path_of_the_users_own(tmp_path, cache):
 
 
 def test_data_lie_beside_the_code(tmp_path, cache):
-    """Files that a study includes are where the code's own `__file__` says."""
+    """Included files are beside the code's own `__file__`."""
     text = marked("TEXT", "from pathlib import Path\nTEXT = Path(__file__).with_name('a.csv').read_text()\n")
     write(tmp_path, mylab__spirals=text)
     (tmp_path / "mylab/a.csv").write_text("1,2")
@@ -155,7 +155,7 @@ FAILURES = {
 
 @pytest.mark.parametrize(("text", "reason"), FAILURES.items())
 def test_an_import_that_fails_shows_the_users_line(tmp_path, cache, text, reason):
-    """The message is the user's file, line and text, and the error's own words: no traceback."""
+    """The message has the user's file, line and text, and the error's own message, without a traceback."""
     write(tmp_path, mylab__spirals=text)
     with pytest.raises(InputError) as caught:
         train(copied(tmp_path, TRAIN, cache))
@@ -164,14 +164,14 @@ def test_an_import_that_fails_shows_the_users_line(tmp_path, cache, text, reason
 
 
 def test_a_file_that_is_no_text_has_no_line(tmp_path, cache):
-    """A file that Python can't read as source is refused by Python's own words."""
+    """An undecodable file is refused with Python's own message."""
     write(tmp_path, mylab__spirals="A = '\0'")
     with pytest.raises(InputError, match=r"mylab\.spirals:train can't be imported: .*null bytes"):
         train(copied(tmp_path, TRAIN, cache))
 
 
 def test_an_installed_module_that_fails_shows_its_line(tmp_path, monkeypatch):
-    """Code that isn't copied is shown with its whole path, and a module that it lacks is said to be missing."""
+    """Installed code is shown with its full path, and a missing module is named."""
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals="1 / 0"))
     monkeypatch.syspath_prepend(site)
     with pytest.raises(InputError, match=rf"imported: {site}/mylab/spirals\.py, line 1:\n    1 / 0\nZeroDivisionError"):
@@ -181,7 +181,7 @@ def test_an_installed_module_that_fails_shows_its_line(tmp_path, monkeypatch):
 
 
 def test_only_what_is_marked_is_returned(tmp_path, cache):
-    """An object without the mark is refused, whatever it is, and never called; a base class's subclasses need none."""
+    """An object without the mark is refused and never called; subclasses of a base class need none."""
     text = """
     import os
     from os import system
@@ -204,7 +204,7 @@ def test_only_what_is_marked_is_returned(tmp_path, cache):
 
 
 def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
-    """A module that no import names isn't in the copy, nor is it taken from the user's folder; including it helps."""
+    """A module imported by a computed name isn't in the copy or taken from the user's folder; including it helps."""
     text = marked("1", "import importlib\nhelpers = importlib.import_module('help' + 'ers')\n")
     monkeypatch.syspath_prepend(write(tmp_path / "live", mylab__spirals=text, helpers=""))
     with pytest.raises(
@@ -215,7 +215,7 @@ def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
 
 
 def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
-    """On a machine that has a package of the copy's name installed, the copy counts; once imported, it is an error."""
+    """If a package of the copy's name is installed, the copy is used; once that package is imported, it is an error."""
     code = copied(write(tmp_path / "study", mylab__="", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))
     monkeypatch.syspath_prepend(site)
@@ -230,7 +230,7 @@ def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
 
 
 def test_a_folder_without_init_gives_way_and_says_so(tmp_path, cache, monkeypatch):
-    """Where Python would prefer an installed package to a copy without `__init__.py`, nothing of it is used."""
+    """If Python would prefer an installed package to a copy without `__init__.py`, the copy is refused."""
     code = copied(write(tmp_path / "study", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))
     monkeypatch.syspath_prepend(site)
@@ -239,7 +239,7 @@ def test_a_folder_without_init_gives_way_and_says_so(tmp_path, cache, monkeypatc
 
 
 def test_the_code_of_this_program_cannot_be_replaced(tmp_path):
-    """Whatever a folder holds, `study`, `tasks` and `units` stay this program's, in a process that knew none of it."""
+    """`study`, `tasks` and `units` of a folder never replace this program's, even before their first import."""
     write(tmp_path, tasks__="raise AssertionError", mylab__spirals=marked("1"))
     script = (
         "import sys\nfrom pathlib import Path\nfrom study.errors import InputError\n"

@@ -1,4 +1,4 @@
-"""What of own code counts in its parsed digest."""
+"""The parsed digest of a user's code."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def test_comments_docstrings_and_formatting_do_not_count(before: str, after: str
     ],
 )
 def test_whatever_else_is_in_the_code_counts(before: str, after: str):
-    """An edit of constants and their types, defaults, annotations, order or imports makes another digest."""
+    """An edit of constants and their types, defaults, annotations, order or imports changes the digest."""
     assert digest(before) != digest(after)
 
 
 def test_docstrings_count_where_code_reads_them():
-    """Code may use its docstrings as data, in any of its files."""
+    """Code may use docstrings as data, in any of its files."""
     reader = b"import a\nprint(a.f.__doc__)"
     one, other = b"def f():\n    'A prompt.'", b"def f():\n    'Another prompt.'"
     assert digest(one) == digest(other)
@@ -111,7 +111,7 @@ def test_all_bytes_count_where_code_reads_its_own_text():
 
 
 def test_files_that_are_no_python_count_byte_by_byte():
-    """Data and sources that can't be parsed have no syntax tree; names of files count."""
+    """Data and unparsable sources have no syntax tree; names of files count."""
     assert digest("a  b", "data.txt") != digest("a b", "data.txt")
     assert digest("a  b") != digest("a b")
     assert digest("x = 1", "a.py") != digest("x = 1", "b.py")

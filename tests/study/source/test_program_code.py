@@ -1,4 +1,4 @@
-"""Which files are the code of a program: those that its command names, and what these import of the user's own."""
+"""The code of a program: the files that its command names, and their imports from the user's code."""
 
 from __future__ import annotations
 
@@ -66,30 +66,30 @@ LAB = ["lab/__init__.py", "lab/data.py", "lab/deep/er.py", "lab/train.py"]
     ],
 )
 def test_the_files_that_a_command_names_are_its_code(project: Path, command: str, files: list[str]) -> None:
-    """Whether in a word alone or after an equals sign; neither folders nor names that depend on a hyperparameter."""
+    """A file counts as a word or after an equals sign; folders and names with a hyperparameter don't."""
     assert names(project, command) == files
 
 
 def test_imports_are_followed(project: Path) -> None:
-    """From the script to modules beside it and in packages, and on; what else lies there is left out."""
+    """Imports are followed from the script to modules beside it and in packages; other files are left out."""
     assert names(project, "python train.py {lr}") == ["helper.py", *LAB, "train.py"]
 
 
 def test_a_module_is_run_from_its_package(project: Path) -> None:
-    """After -m; of its package all Python files are taken, as for functions."""
+    """After -m all Python files of the module's package are taken, as for functions."""
     assert names(project, "python -m lab.train {lr}") == ["helper.py", *LAB]
     assert names(project, "python -u -m other") == ["other.py"]
     assert names(project, "python -m json.tool conf/a.yaml") == ["conf/a.yaml"]
 
 
 def test_a_script_finds_first_what_lies_beside_it(project: Path) -> None:
-    """As Python does; then the study's folder, to which PYTHONPATH leads in trials."""
+    """As in Python, the script's folder precedes the study's folder, which PYTHONPATH contains in trials."""
     write(project, tools="raise SystemExit\n")
     assert names(project, "python scripts/fit.py") == ["helper.py", *LAB, "scripts/fit.py", "scripts/tools.py"]
 
 
 def test_modules_of_python_are_no_code(project: Path) -> None:
-    """A file of the same name is imported only where it lies beside the script."""
+    """A file with the name of a standard module is imported only if it lies beside the script."""
     write(project, scripts__fit="import json, random, time\n", scripts__json="", random="", time="", numpy="")
     assert names(project, "python scripts/fit.py") == ["scripts/fit.py", "scripts/json.py"]
     write(project, scripts__fit="import numpy\n")
@@ -97,7 +97,7 @@ def test_modules_of_python_are_no_code(project: Path) -> None:
 
 
 def test_a_package_that_is_installed_to_be_edited_is_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one of the study's own folder, such as src/mine; what an installer copied isn't."""
+    """An editable package counts, also one in the study's folder such as src/mine; an installed copy doesn't."""
     write(project, src__mine__="", src__mine__net="import theirs, far\n", train="import mine\n")
     installed(write(project.parent / "site", theirs=""), name="theirs")
     write(project.parent / "elsewhere", far="")
@@ -109,7 +109,7 @@ def test_a_package_that_is_installed_to_be_edited_is_code(project: Path, monkeyp
 
 
 def test_included_files_are_code(project: Path) -> None:
-    """Patterns add files; the script among them is searched for imports all the same."""
+    """Patterns add files; imports of an included script are still followed."""
     assert names(project, "python other.py", "conf/*.yaml") == ["conf/a.yaml", "conf/b.yaml", "other.py"]
     assert names(project, "python train.py", "*.py") == ["helper.py", *LAB, "other.py", "train.py"]
     assert names(project, "simulate2", "conf") == ["conf/a.yaml", "conf/b.yaml"]
@@ -118,7 +118,7 @@ def test_included_files_are_code(project: Path) -> None:
 
 
 def test_nothing_outside_the_folder_is_code(project: Path) -> None:
-    """Neither by a path of the machine, nor by one that leads up, nor by a link."""
+    """Absolute paths, paths that lead up, and links are excluded."""
     outside = write(project.parent / "outside", secret="") / "secret.py"
     assert names(project, f"python {outside} ../outside/secret.py --a={outside}") == []
     (project / "link.py").symlink_to(outside)
@@ -136,7 +136,7 @@ def test_nothing_outside_the_folder_is_code(project: Path) -> None:
     ],
 )
 def test_a_script_that_is_not_there_is_said(project: Path, command: str, message: str) -> None:
-    """A word that ends as a script does, that begins with {code}/, or the program in the folder."""
+    """The error covers words with a script's suffix, words that begin with {code}/, and the program in the folder."""
     with pytest.raises(InputError, match=message):
         names(project, command)
 
@@ -146,7 +146,7 @@ def test_words_that_no_file_can_have_as_their_name_are_words(project: Path) -> N
 
 
 def test_a_shell_names_files_of_the_code(project: Path) -> None:
-    """It runs in the trial's folder, so a file must be written {code}/..., wherever it stands."""
+    """A shell runs in the trial's folder, so a file must be written {code}/..., anywhere in the command."""
     command = "cat {code}/conf/a.yaml | python {code}/train.py --b={code}/conf/b.yaml > log.txt"
     assert names(project, command, is_shell=True) == ["conf/a.yaml", "conf/b.yaml", "helper.py", *LAB, "train.py"]
     with pytest.raises(InputError, match=r"the command names the file train.py, which a shell .* write \{code\}/train"):
@@ -155,7 +155,7 @@ def test_a_shell_names_files_of_the_code(project: Path) -> None:
 
 
 def test_comments_change_no_identity_and_values_do(project: Path) -> None:
-    """Wherever the line is: in the script, or in what it imports."""
+    """This holds for lines of the script and of its imports."""
     before = code_of(project, "python train.py").identity()
     (project / "helper.py").write_text('"""Help."""\nimport lab.data  # data\nSCALE = 1\n')
     assert code_of(project, "python train.py").identity() == before
@@ -176,7 +176,7 @@ def test_files_that_do_not_belong_change_nothing(project: Path) -> None:
 
 
 def test_words_lead_to_the_copy(tmp_path: Path) -> None:
-    """Those that name files of the code; a value that only looks like one stays."""
+    """Words that name files of the code are replaced; a value that only looks like one stays."""
     words = ["python", "./train.py", "--config=conf/a.yaml", "--x=y=conf/a.yaml", "conf", "train", "--out=o.yaml", ""]
     assert program_words(words, ["train.py", "conf/a.yaml"], tmp_path) == [
         "python", f"{tmp_path}/train.py", f"--config={tmp_path}/conf/a.yaml", f"--x=y={tmp_path}/conf/a.yaml",
@@ -185,7 +185,7 @@ def test_words_lead_to_the_copy(tmp_path: Path) -> None:
 
 
 def test_the_copy_runs_as_the_original_did(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a script imports beside it, in packages, and in the study's folder is there."""
+    """A script's imports beside it, in packages, and in the study's folder are available."""
     write(project, scripts__fit="import tools, lab.data\nprint(tools.__file__)\n", lab__data="", scripts__tools="")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code = code_of(project, "python scripts/fit.py")

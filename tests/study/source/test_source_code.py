@@ -1,4 +1,4 @@
-"""Which files are the code of an import string, and that their digest depends on nothing else."""
+"""The files of an import string's code, and their digest, which depends on nothing else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(folder: Path, *include: str):
 
 
 def test_a_package_is_copied_whole(tmp_path):
-    """Of a package all Python files are taken; caches, hidden folders, environments and other files are left out."""
+    """All Python files of a package are taken; caches, hidden folders, environments and other files are left out."""
     write(
         tmp_path, mylab__="", mylab__spirals=marked("1"), mylab__deep__er__a="",
         mylab__cache__b="", mylab__hidden="", mylab__env__lib__c="", other=""
@@ -37,19 +37,19 @@ def test_a_package_is_copied_whole(tmp_path):
 
 
 def test_a_module_is_copied_alone(tmp_path):
-    """A module in no package is one file, whatever lies beside it."""
+    """A module outside packages is one file, whatever lies beside it."""
     write(tmp_path, spirals=marked("1"), other="")
     assert source_files(tmp_path, "spirals:train") == ["spirals.py"]
 
 
 def test_a_folder_needs_no_init(tmp_path):
-    """A package without an `__init__.py` is one, as for Python."""
+    """A folder without an `__init__.py` is a package, as in Python."""
     write(tmp_path, mylab__spirals=marked("1"))
     assert source_files(tmp_path, "mylab.spirals:train") == ["mylab/spirals.py"]
 
 
 def test_what_the_code_imports_from_beside_is_copied(tmp_path):
-    """Imports are followed to other modules of the folder, and on: in functions, by name in calls, under conditions."""
+    """Imports are followed through the folder's modules: in functions, by name in calls, under conditions."""
     imports = "import first\nif False:\n    from second.a import b\n"
     inside = "def f():\n    import third, os.path\n    __import__('importlib').import_module('fourth.a')\n"
     write(
@@ -62,13 +62,13 @@ def test_what_the_code_imports_from_beside_is_copied(tmp_path):
 
 
 def test_relative_imports_stay_in_their_package(tmp_path):
-    """A relative import means no module beside the package that has the same name."""
+    """A relative import ignores a module of the same name beside the package."""
     write(tmp_path, mylab__spirals=marked("1", "from .first import a\nfrom . import second\n"), first="", second="")
     assert source_files(tmp_path, "mylab.spirals:train") == ["mylab/spirals.py"]
 
 
 def test_an_editable_package_elsewhere_is_copied(tmp_path, monkeypatch):
-    """Code outside the study's folder is the user's own if no installer put it there."""
+    """Code outside the study's folder is the user's if it wasn't installed there."""
     write(tmp_path / "src", mylab__spirals=marked("1", "import theirs"))
     installed(write(tmp_path / "target", theirs="", others__a=""), name="theirs")
     monkeypatch.syspath_prepend(tmp_path / "src")
@@ -77,7 +77,7 @@ def test_an_editable_package_elsewhere_is_copied(tmp_path, monkeypatch):
 
 
 def test_the_study_folder_comes_first(tmp_path, monkeypatch):
-    """Of two packages of the user's own, the one beside the study file is meant."""
+    """Of two packages of the user's code, the one beside the study file is used."""
     write(tmp_path / "src", mylab__spirals=marked("1"))
     write(tmp_path / "study", mylab__spirals=marked("2"))
     monkeypatch.syspath_prepend(tmp_path / "src")
@@ -85,7 +85,7 @@ def test_the_study_folder_comes_first(tmp_path, monkeypatch):
 
 
 def test_nothing_but_names_and_contents_is_in_the_digest(tmp_path):
-    """Place, times and order don't count; each name and each byte do, those of line ends included."""
+    """Place, times and order don't count; each name and each byte do, including line ends."""
     texts = {"mylab__": "", "mylab__spirals": marked("1"), "mylab__a": "A = 1\n"}
     first = read(write(tmp_path / "first", **texts))
     second = write(tmp_path / "second", **dict(reversed(texts.items())))
@@ -98,14 +98,14 @@ def test_nothing_but_names_and_contents_is_in_the_digest(tmp_path):
 
 
 def test_the_digest_never_changes(tmp_path):
-    """The digest of a file is today what it was when the first result was stored with it."""
+    """The digest of a file equals the one in the first stored results."""
     (tmp_path / "spirals.py").write_bytes(b"A = 1\n")
     code = read_source_code([ImportString("spirals", "A")], tmp_path)
     assert code.digest == "b8a90068671dbb314338d754cbca3217d797ce0bf48e7f7243de27d769d7a646"
 
 
 def test_another_process_reads_the_same(tmp_path):
-    """What a process has imported before, and from where it was started, doesn't count."""
+    """A process's earlier imports and its working folder don't matter."""
     write(tmp_path, mylab__spirals=marked("1", "import helpers"), helpers="")
     script = (
         "import sys, helpers, json\nfrom pathlib import Path\nfrom study.source import ImportString, read_source_code\n"
@@ -120,7 +120,7 @@ def test_another_process_reads_the_same(tmp_path):
 
 
 def test_a_version_takes_the_place_of_the_digest(tmp_path):
-    """With a version, an edit keeps the identity; without one it doesn't; the digest always tells."""
+    """With a version, an edit keeps the identity; without one it changes it; the digest always changes."""
     before = read(write(tmp_path, mylab__spirals=marked("1")))
     after = read(write(tmp_path, mylab__spirals=marked("2")))
     assert before.identity(version=3) == after.identity(version=3)
@@ -130,7 +130,7 @@ def test_a_version_takes_the_place_of_the_digest(tmp_path):
 
 
 def test_links_are_followed_once(tmp_path):
-    """A link's content counts, as in Python; a link to a folder above ends there."""
+    """A link's content counts, as in Python; a link to a parent folder isn't followed."""
     write(tmp_path / "elsewhere", a="A = 1", more__b="B = 1")
     write(tmp_path, mylab__spirals=marked("1"))
     (tmp_path / "mylab/a.py").symlink_to(tmp_path / "elsewhere/a.py")
@@ -153,7 +153,7 @@ def test_links_are_followed_once(tmp_path):
     ],
 )
 def test_links_that_leave_the_folder_of_the_code_are_refused(tmp_path, link, target, include):
-    """No link copies what isn't in the folder of the study file, whether code or an included pattern leads to it."""
+    """A link to a file outside the study file's folder is refused, in code and in included patterns."""
     write(tmp_path / "private", secret="KEY = 1")
     (tmp_path / "private/key.txt").write_text("1")
     folder = tmp_path / "lab"
@@ -164,14 +164,14 @@ def test_links_that_leave_the_folder_of_the_code_are_refused(tmp_path, link, tar
 
 
 def test_links_through_which_the_folder_itself_is_reached_are_followed(tmp_path):
-    """A study file may lie in a folder that is reached by a link; only links in the code can leave it."""
+    """A study file's folder may be reached by a link; only links inside the code can leave it."""
     write(tmp_path / "lab", mylab__spirals=marked("1"))
     (tmp_path / "link").symlink_to(tmp_path / "lab")
     assert read(tmp_path / "link").files == read(tmp_path / "lab").files
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
-    """A link to nothing and a pipe are named, with the reason: code isn't left out without a word."""
+    """A dangling link and a pipe are named with the reason, so that code isn't silently left out."""
     write(tmp_path, mylab__spirals=marked("1"))
     (tmp_path / "mylab/b.py").symlink_to(tmp_path / "nowhere.py")
     with pytest.raises(
@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
 
 
 def test_the_size_has_a_limit(tmp_path):
-    """Too much is refused before it is read, and the message names the largest files."""
+    """Oversized code is refused before it is read, and the message names the largest files."""
     write(tmp_path, mylab__spirals=marked("1"), mylab__large="")
     with (tmp_path / "mylab/large.py").open("wb") as file:
         file.truncate(SIZE_LIMIT_BYTES)
@@ -194,7 +194,7 @@ def test_the_size_has_a_limit(tmp_path):
 
 
 def test_data_are_included_by_pattern(tmp_path):
-    """Files that aren't Python are part of the code if the study names them; a folder means all that is in it."""
+    """Non-Python files are part of the code if the study includes them; a folder includes all its files."""
     write(tmp_path, mylab__spirals=marked("1"), lazy="import further", further="")
     for name in ("mylab/a.csv", "mylab/b.csv", "data/deep/c.bin", "data/.hidden"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +222,7 @@ def test_data_are_included_by_pattern(tmp_path):
     ],
 )
 def test_a_module_that_is_not_there(tmp_path, import_string, reason):
-    """What isn't there, or isn't the user's, is refused with the nearest name, and nothing is imported."""
+    """A missing or foreign module is refused with the nearest name, without an import."""
     write(tmp_path, mylab__="", mylab__spirals="raise AssertionError")
     with pytest.raises(InputError, match=reason):
         read_source_code([parse_import_string(import_string)], tmp_path)
@@ -234,7 +234,7 @@ def test_a_module_that_is_not_there(tmp_path, import_string, reason):
      ("random", "Python itself has one"), ("numpy", "the installed .*numpy"), ("ours", "the installed .*ours")],
 )  # fmt: skip
 def test_two_modules_of_one_name(tmp_path, monkeypatch, name, other):
-    """A user's module with a name that is taken is refused, as the study's own and as what its code imports."""
+    """A user's module with an existing name is refused, as the study's own and as an import of its code."""
     site = installed(write(tmp_path / "site-packages", ours__=""), name="ours")
     monkeypatch.syspath_prepend(site)
     folder = write(tmp_path / "study", **{f"{name}__": marked("1")}, spirals=marked("1", f"import {name}\n"))
@@ -244,14 +244,14 @@ def test_two_modules_of_one_name(tmp_path, monkeypatch, name, other):
 
 
 def test_an_included_module_needs_a_name_of_its_own(tmp_path):
-    """A module that is only included would hide an installed one of its name, too, and is refused."""
+    """An included module would hide an installed one of its name, too, and is refused."""
     write(tmp_path, mylab__spirals=marked("1"), numpy="")
     with pytest.raises(InputError, match="two modules are called numpy"):
         read(tmp_path, "numpy.py")
 
 
 def test_a_module_that_was_written_just_now(tmp_path, monkeypatch):
-    """What Python knows of a folder may be older than the folder: modules that are new in it count."""
+    """New modules count even if Python's cached listing of their folder is older."""
     monkeypatch.syspath_prepend(tmp_path / "src")
     write(tmp_path / "src", other="")
     times = (tmp_path / "src").stat()
@@ -262,6 +262,6 @@ def test_a_module_that_was_written_just_now(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_only_shares_a_name(tmp_path):
-    """A folder without `__init__.py` that has the name of an installed package is not what is imported."""
+    """A folder without `__init__.py` and with an installed package's name isn't the imported package."""
     write(tmp_path, mylab__spirals=marked("1", "import numpy"), numpy__a="")
     assert sorted(read(tmp_path).files) == ["mylab/spirals.py"]

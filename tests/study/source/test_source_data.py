@@ -1,4 +1,4 @@
-"""Data that a study file names are known by their content, wherever they lie, and are the same on every worker."""
+"""Data named by a study file are identified by their content, and are the same on every worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def two_files(tmp_path: Path) -> Path:
 
 
 def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path):
-    """It is what sha256sum prints, whatever the file is called."""
+    """It is the output of sha256sum, whatever the file's name."""
     (tmp_path / "x.csv").write_bytes(b"a,b\n")
     (tmp_path / "y.csv").write_bytes(b"a,b\n")
     x, y = (read_data(name, DataFile(), tmp_path) for name in ("x.csv", "y.csv"))
@@ -34,7 +34,7 @@ def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path):
 
 
 def test_the_digest_of_a_folder_is_that_of_what_is_in_its_files(two_files: Path):
-    """Compressed files count as what they hold, other files don't count, and a changed one makes other data."""
+    """Compressed files count by their content, other files don't count, and a changed one changes the digest."""
     digest = read_data("data", FOLDER, two_files).digest
     (two_files / "data" / "b").unlink()
     (two_files / "data" / "b.gz").write_bytes(gzip.compress(b"two"))
@@ -45,7 +45,7 @@ def test_the_digest_of_a_folder_is_that_of_what_is_in_its_files(two_files: Path)
 
 
 def test_what_a_worker_has_is_what_was_read(two_files: Path, tmp_path: Path):
-    """The files are put where tasks find them, unless they are there; a changed copy is refused."""
+    """Files are put where tasks look for them, unless already there; a changed copy is refused."""
     data = read_data("data", FOLDER, two_files)
     data.provide(tmp_path / "cache")
     folder = data_path(data.digest)
@@ -58,7 +58,7 @@ def test_what_a_worker_has_is_what_was_read(two_files: Path, tmp_path: Path):
 
 
 def test_data_may_lie_in_the_folder_of_the_environment(two_files: Path, tmp_path: Path, monkeypatch):
-    """They are looked for beside the study file first."""
+    """The study file's folder is searched first."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with pytest.raises(InputError, match=re.escape("$STUDY_DATA may name another folder")):
@@ -71,7 +71,7 @@ def test_data_may_lie_in_the_folder_of_the_environment(two_files: Path, tmp_path
 
 
 def test_files_lie_beside_the_study_file_of_a_job(two_files: Path):
-    """They are sent under the path that the study file has."""
+    """They are sent under the study file's path."""
     assert read_data("data", FOLDER, two_files).beside == {"data/a": b"one", "data/b": b"two"}
     assert read_data("data/a", DataFile(), two_files).beside == {"data/a": b"one"}
 
@@ -92,7 +92,7 @@ def test_what_is_no_path_of_data_is_refused(two_files: Path, path: str, message:
 
 
 def test_a_damaged_or_large_file_is_refused(two_files: Path, monkeypatch):
-    """A compressed file must be whole."""
+    """A compressed file must be complete."""
     (two_files / "data" / "b").write_bytes(gzip.compress(b"two" * 1000)[:-9])
     with pytest.raises(InputError, match="can't be read, and may be partial or damaged"):
         read_data("data", FOLDER, two_files)

@@ -1,4 +1,4 @@
-"""Claims call cells and quantities as reports do."""
+"""Claims use the names of cells and quantities in reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def named(lab: Path) -> Path:
 
 
 def names_of_rows(spec: Spec) -> dict[Cell, set[str]]:
-    """Return what the rows of a study's report are called, in its tables and in its sentences."""
+    """Return the names of report rows, in tables and in sentences."""
     plan = make_plan(spec)
     summaries = summarised(results_table([]), plan.metrics, planned=dict.fromkeys(plan.cells, 9))
     rows = rows_of(summaries, plan.labels)
@@ -70,13 +70,13 @@ def names_of_rows(spec: Spec) -> dict[Cell, set[str]]:
 
 
 def claimed(spec: Spec, text: str, lab: Path) -> list[tuple[Cell, ...]]:
-    """Return the cells of a claim that a study's file has besides, each with its counterpart."""
+    """Return the cells of a claim added to a study file, each with its counterpart."""
     (claim,) = claims_of(parse_spec(f"{spec.text}\nclaims: [{text}]\n", source="a.yaml", folder=lab))
     return claim.compared
 
 
 def test_every_name_of_a_reports_rows_means_its_cell(named: Path) -> None:
-    """Whatever a table or a sentence calls a row, a claim can call it: models' symbols, labels, values with titles."""
+    """A claim can use every name of a row in tables and sentences: symbols, labels, values with titles."""
     arithmetic = parse_spec(ARITHMETIC, source="a.yaml")
     function = study_of(named, **STUDY, grid={"method": ["a", "b"], "width": [2, 1000], "deep": [True, False]})
     for spec, quantity in ((arithmetic, "success rate"), (function, "loss")):
@@ -95,7 +95,7 @@ def test_every_name_of_a_reports_rows_means_its_cell(named: Path) -> None:
     ],
 )
 def test_a_claim_of_a_function_names_its_values(named: Path, text: str, first: str, second: str) -> None:
-    """A value of a hyperparameter is a name, as it is in the report's rows; so is a metric's title."""
+    """A hyperparameter's value is a name, as in the report's rows; so is a metric's title."""
     spec = study_of(named, **STUDY, grid={"method": ["a", "b"]})
     ((one, other),) = claimed(spec, text, named)
     assert (one.value("method"), other.value("method")) == (first, second)
@@ -112,7 +112,7 @@ def test_a_claim_of_a_function_names_its_values(named: Path, text: str, first: s
     ],
 )
 def test_an_unknown_or_ambiguous_name_is_told_with_what_would_be_right(named: Path, text: str, message: str) -> None:
-    """The nearest of all names that would do is suggested, and a value of two hyperparameters isn't guessed."""
+    """The nearest valid name is suggested, and a value of two hyperparameters is refused as ambiguous."""
     spec = study_of(named, **STUDY, grid={"method": ["a", "b"], "other": ["b", "c"]})
     with pytest.raises(SpecError) as caught:
         claimed(spec, text, named)
@@ -121,7 +121,7 @@ def test_an_unknown_or_ambiguous_name_is_told_with_what_would_be_right(named: Pa
 
 
 def test_claims_of_metrics_are_decided_without_success(named: Path) -> None:
-    """`until: {claims: decided}` needs no `success` where no claim is of success; other rules still ask for it."""
+    """`until: {claims: decided}` needs no `success` if no claim uses success; other rules still need it."""
     claims = [{"b": "accuracy", "exceeds": "a"}]
     settings = STUDY | {"grid": {"method": ["a", "b"]}, "claims": claims}
     spec = study_of(named, **settings, seeds={"until": {"claims": "decided", "max": 40}})

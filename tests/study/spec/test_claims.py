@@ -1,4 +1,4 @@
-"""Claims in a study file: which cells they mean, what they are compared with, and every mistake told."""
+"""Claims in a study file: their cells and counterparts, and error messages for every mistake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def only(line: str) -> Claim:
 
 
 def meant(claim: Claim) -> list[tuple[object, ...]]:
-    """List of each cell, and of what it is compared with, model, hidden units and the sparsity's strength."""
+    """List each cell and its counterpart by model, hidden units and sparsity strength."""
     return [
         tuple((cell.model, cell.value("hidden_size"), cell.value("sparsity_strength")) for cell in pair)
         for pair in claim.compared
@@ -40,7 +40,7 @@ def meant(claim: Claim) -> list[tuple[object, ...]]:
 
 
 def test_every_value_of_an_axis_is_a_cell_with_its_counterpart() -> None:
-    """`every hidden_size` is one cell for each; a model without a schedule is the counterpart whatever the schedule."""
+    """`every hidden_size` gives a claim for each; a model without a schedule is the counterpart of any schedule."""
     claim = only("{NMU late mild: success_rate, exceeds: NAC-mul, by: 0.1, at: every hidden_size}")
     assert meant(claim) == [(("NMU", n, 1), ("NAC-mul", n, None)) for n in (2, 3)]
     assert (claim.bound, claim.is_below, claim.limits) == (0.1, False, (0.0, 1.0))
@@ -58,7 +58,7 @@ def test_every_value_of_an_axis_is_a_cell_with_its_counterpart() -> None:
     ],
 )
 def test_a_table_says_where(where: str, cells: list[tuple[int, int]]) -> None:
-    """Values, lists of them, labels and `every`."""
+    """Values, lists of values, labels and `every` select cells."""
     claim = only(f"{{NMU: success_rate, exceeds: 0.9, at: {where}}}")
     assert meant(claim) == [(("NMU", n, strength),) for n, strength in cells]
     assert claim.others == ()
@@ -66,14 +66,14 @@ def test_a_table_says_where(where: str, cells: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("other", ["NMU off", '{schedule: "off"}', "{sparsity_strength: 0}"])
 def test_cells_are_compared_within_a_model(other: str) -> None:
-    """Another label of the same axis, or other values, with all else equal."""
+    """Another label of the same axis, or other values, with all else equal, select the counterpart."""
     claim = only(f"{{NMU late mild: time_to_success, below: {other}, at: every hidden_size}}")
     assert meant(claim) == [(("NMU", n, 1), ("NMU", n, 0)) for n in (2, 3)]
     assert (claim.is_below, claim.limits) == (True, (0.0, 20_000.0))
 
 
 def test_metrics_with_limits_have_means_and_others_shares() -> None:
-    """A metric without limits, or whose values differ by factors, is of more than half of the seeds."""
+    """A metric without limits, or whose values differ by factors, is about more than half of the seeds."""
     share = only("{NMU: sparsity_error, below: 0.001, at: every cell}")
     assert (share.is_of_share, share.limits) == (True, None)
     assert share.text.endswith("is below 0.001 in more than half of the solved trials, in every cell")
@@ -82,7 +82,7 @@ def test_metrics_with_limits_have_means_and_others_shares() -> None:
 
 
 def test_a_label_alone_is_a_name_where_there_is_one_model() -> None:
-    """With one model its name may be left out; a claim may do without `at` where there is one cell."""
+    """With one model its name may be omitted; with one cell, `at` may be."""
     one = GRID.replace("models: [NMU, NAC-mul]", "models: [NMU]").replace("grid: {hidden_size: [2, 3]}\n", "")
     of, other = claims("{late mild: solved_at, below: 15000}", "{NMU off: solved_at, exceeds: 2e3}", cells=one)
     assert meant(of) == [(("NMU", 2, 1),)]
@@ -105,7 +105,7 @@ def test_a_label_alone_is_a_name_where_there_is_one_model() -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(line: str, where: str, message: str) -> None:
-    """What a claim says of its cells is checked against them, and told with the line and the key."""
+    """A claim's cells are checked, and mistakes have the line and the key."""
     with pytest.raises(SpecError) as caught:
         claims(line.replace("}", ", at: every cell}"))
     (problem,) = caught.value.problems
@@ -139,7 +139,7 @@ def test_a_mistake_says_what_must_hold(line: str, where: str, message: str) -> N
     ],
 )
 def test_a_claim_that_is_not_one_is_refused(line: str, message: str) -> None:
-    """Keys that are missing, too many, or of another kind."""
+    """Missing, additional and invalid keys are refused."""
     with pytest.raises(SpecError) as caught:
         claims(line)
     (problem,) = caught.value.problems
@@ -148,14 +148,14 @@ def test_a_claim_that_is_not_one_is_refused(line: str, message: str) -> None:
 
 
 def test_mistakes_of_claims_stand_beside_others() -> None:
-    """A wrong claim hides no other mistake, and isn't told again because nothing is left to be decided."""
+    """A wrong claim hides no other mistake, and isn't reported twice because no claim is left."""
     with pytest.raises(SpecError) as caught:
         claims("{NMU: success_rate, at: every cell}", seeds="{until: {claims: decided, max: 10, batch: 20}}")
     assert [problem.where for problem in caught.value.problems] == ["seeds.until.batch", "claims[1]"]
     both = GRID.replace("hidden_size: [2, 3]", "hidden_size: [2, 0]")
     with pytest.raises(SpecError) as caught:
         claims("{NMUU: success_rate, exceeds: 0.9}", cells=both)
-    assert [problem.where for problem in caught.value.problems] == ["grid.hidden_size[2]"]  # its cells aren't known
+    assert [problem.where for problem in caught.value.problems] == ["grid.hidden_size[2]"]  # its cells are unknown
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_rules_and_claims_belong_together(more: str, message: str) -> None:
 
 
 def test_a_search_has_no_claims() -> None:
-    """Claims are of cells that are planned, and a search chooses its own."""
+    """Claims are about planned cells, and a search chooses its own."""
     text = (
         "{study: a, task: {name: simple}, models: [NMU], seeds: 9, ranges: {hidden_size: {low: 2, high: 9}}, "
         "search: {objective: success_rate, trials: 200}, claims: [{NMU: success_rate, exceeds: 0.5}]}"
@@ -185,7 +185,7 @@ def test_a_search_has_no_claims() -> None:
 
 
 def test_claims_change_no_ids_and_are_in_the_schema() -> None:
-    """Trials are what they were without claims; editors complete the keys."""
+    """Trials have the ids of a file without claims; editors complete the keys."""
     from study.plan.plan import make_plan
 
     without = make_plan(parse_spec(f"{GRID}seeds: 2\n", source="a.yaml"))

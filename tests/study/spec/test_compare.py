@@ -1,4 +1,4 @@
-"""What a study file compares is read, and each mistake in it is told."""
+"""Comparisons of a study file are parsed, and each mistake is reported."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BASE = "{study: a, task: {name: simple}, models: [NMU, NAU], grid: {hidden_size:
     ],
 )
 def test_a_comparison_is_a_name_a_table_or_a_list(text, expected):
-    """However it is written, it says by what methods differ, and what each tunes."""
+    """Every notation gives the compared methods and each method's tuned hyperparameters."""
     plan = make_plan(parse_spec(BASE % text, source="a.yaml"))
     assert [(table.factor, table.tune) for table in plan.spec.compare] == expected
 
 
 def test_comparisons_are_part_of_no_id():
-    """A study that is compared differently has the same trials."""
+    """A study with another comparison has the same trials."""
     plain = make_plan(parse_spec(BASE.replace(", compare: %s", ""), source="a.yaml"))
     stated = make_plan(parse_spec(BASE % "model", source="a.yaml"))
     assert [trial.id for trial in plain.trials] == [trial.id for trial in stated.trials]
@@ -45,6 +45,6 @@ def test_comparisons_are_part_of_no_id():
     ],
 )
 def test_mistakes_are_told(text, message):
-    """What isn't swept, stands twice or has no factor is one clear error."""
+    """A key that isn't swept, is repeated or has no factor is one clear error."""
     with pytest.raises((SpecError, InputError), match=message):
         make_plan(parse_spec(BASE % text, source="a.yaml"))

@@ -93,7 +93,7 @@ def hyperparameters(spec: Spec) -> list[dict[str, Any]]:
 
 
 def seen(folder: Path, spec: Spec, values: Mapping[str, Any]) -> str:
-    """Call the study's function with some values, and return what it saw."""
+    """Call the study's function with some values, and return the values received."""
     assert spec.source_code is not None
     with CodeFolder(spec.source_code.unpacked()) as opened:
         function = opened.load(parse_import_string(spec.family.models[0]))
@@ -102,7 +102,7 @@ def seen(folder: Path, spec: Spec, values: Mapping[str, Any]) -> str:
 
 
 def test_fields_are_hyperparameters_and_functions_get_objects(folder: Path) -> None:
-    """With the defaults of the argument, before those of its class."""
+    """Defaults of the argument override those of its class."""
     spec = parsed(folder, train="lab:train", grid={"model.width": [8]}, fixed={"optimizer.lr": 1, "data.rows": 2})
     (values,) = hyperparameters(spec)
     assert values == {
@@ -125,7 +125,7 @@ def test_an_argument_config_is_the_whole_configuration(folder: Path) -> None:
 
 
 def test_what_does_not_apply_is_not_given(folder: Path) -> None:
-    """So the default holds."""
+    """The function's default applies."""
     spec = parsed(folder, train="lab:whole")
     (values,) = hyperparameters(spec)
     assert "momentum=0.0" in seen(folder, spec, {**values, "momentum": None})
@@ -146,7 +146,7 @@ def test_a_plain_config_has_what_the_file_gives(folder: Path) -> None:
     ids=["DictConfig", "dict"],
 )
 def test_interpolations_are_replaced_for_each_trial(folder: Path, train: str, expected: str) -> None:
-    """Whether a function asks for OmegaConf's own object or takes a dict; another cell has its own value there."""
+    """Functions may take OmegaConf's object or a dict; each cell has its own interpolated value."""
     (folder / "more.yaml").write_text("lr: 1\nmodel:\n  width: 8\n  half: ${lr}\n")
     spec = parsed(folder, train=train, config="more.yaml", grid={"lr": [0.05, 0.1]})
     first, second = hyperparameters(spec)
@@ -155,7 +155,7 @@ def test_interpolations_are_replaced_for_each_trial(folder: Path, train: str, ex
 
 
 def test_nested_tables_are_dotted_names(folder: Path) -> None:
-    """Ids don't depend on how it was written, and a mistake has its line."""
+    """Ids don't depend on the notation, and a mistake has its line."""
     dotted = parsed(folder, train="lab:train", grid={"model.width": [8, 16], "optimizer.lr": [0.1]})
     nested = parsed(folder, train="lab:train", grid={"model": {"width": [8, 16]}, "optimizer": {"lr": [0.1]}})
     assert make_plan(nested).cells == make_plan(dotted).cells
@@ -190,7 +190,7 @@ def test_a_mistake_says_where_it_is(folder: Path, tables: Any, message: str) -> 
 
 
 def test_a_configuration_file_gives_the_fixed_values(folder: Path) -> None:
-    """The study's own values replace its; the stored text needs no other file."""
+    """The study's own values override it; the stored text needs no other file."""
     spec = parsed(folder, train="lab:anything", config="conf/config.yaml", grid={"model": {"width": [16]}})
     assert hyperparameters(spec) == [{"lr": 0.1, "model.act": "relu", "model.width": 16}]
     again = parse_spec(spec.text, source="study.yaml", folder=folder)

@@ -1,4 +1,4 @@
-"""A study file names data by a path; trials know them by their digest, also where the files aren't."""
+"""A study file names data by path; trials identify them by digest, even if the files are absent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lab(mnist_folder: Path, tmp_path: Path) -> Path:
 
 
 def test_ids_have_the_digest_and_not_the_path(lab: Path):
-    """The same data elsewhere make the same trials; other data make others."""
+    """Equal data elsewhere give the same trials; other data give others."""
     (first, _) = study_cells(load_spec(study(lab)))
     shutil.copytree(lab / "mnist", lab / "copies" / "of")
     (same, _) = study_cells(load_spec(study(lab, "copies/of")))
@@ -53,7 +53,7 @@ def test_ids_have_the_digest_and_not_the_path(lab: Path):
 
 
 def test_a_grid_may_sweep_data(lab: Path):
-    """Values that come along stand beside paths."""
+    """Built-in values may be swept beside paths."""
     text = STUDY.format(images="digits").replace("images: digits, ", "") + "grid: {images: [digits, mnist]}\n"
     images = {str(cell.value("images")) for cell in study_cells(parse_spec(text, source="a.yaml", folder=lab))}
     assert {value.partition(":")[0] for value in images} == {"digits", "sha256"}
@@ -74,7 +74,7 @@ def test_damaged_data_are_a_mistake_with_its_line(lab: Path):
 
 
 def test_a_stored_study_is_read_without_its_data(lab: Path):
-    """What was declared has the digests."""
+    """The stored declarations have the digests."""
     path = study(lab)
     spec = load_spec(path)
     assert isinstance(spec, PackedSpec)
@@ -85,7 +85,7 @@ def test_a_stored_study_is_read_without_its_data(lab: Path):
 
 
 def test_a_study_of_data_runs_and_is_reported_without_them(lab: Path, monkeypatch: pytest.MonkeyPatch):
-    """Trials train from the copy; what is done is done wherever the data are then."""
+    """Trials train from the copy; finished trials stay done wherever the data are."""
     monkeypatch.chdir(lab)
     words = ("--store", str(lab / "studies"))
     first = invoke("run", str(study(lab)), "--local", "--tracking-uri", "off", *words)

@@ -1,4 +1,4 @@
-"""Laws of a study file that names a training function: checked against its signature, and its code is part of ids."""
+"""Study files that name a training function: checked against its signature, with its code in the ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ids(spec: Spec) -> list[str]:
 
 
 def test_the_signature_is_the_schema(lab: Path) -> None:
-    """Defaults are filled in, and what is written in another way is the same cell."""
+    """Defaults are filled in, and other notations give the same cell."""
     spec = study_of(lab)
     assert [cell.value("width") for cell in study_cells(spec)] == [1, 4]
     assert {cell.value("rate") for cell in study_cells(spec)} == {0.5}
@@ -41,7 +41,7 @@ def test_the_signature_is_the_schema(lab: Path) -> None:
 
 
 def test_every_mistake_is_in_one_error(lab: Path) -> None:
-    """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
+    """The error has mistakes of tables, hyperparameters and combinations, each with its place and a suggestion."""
     found = mistakes_of(
         study_of,
         lab,
@@ -95,7 +95,7 @@ def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], messa
 
 
 def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
-    """Its file and line, its text and its own words, without a traceback of ours."""
+    """The message has its file, line, text and error, without the study's own traceback."""
     (lab / "mylab" / "training.py").write_text("import os\n\nos.lisdir\n")
     [found] = mistakes_of(study_of, lab)
     assert "mylab/training.py, line 3:\n    os.lisdir\nAttributeError" in found
@@ -119,7 +119,7 @@ def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
 
 @pytest.mark.parametrize("make", [study_of, packed_study])
 def test_the_code_is_part_of_the_ids(packed_lab: Path, make: Callable[..., Spec]) -> None:
-    """Another line of the package, another id; a version in its place keeps the ids."""
+    """A changed line of the package changes the id; a version replaces the code in it."""
     before, versioned = make(packed_lab), make(packed_lab, version=3)
     (packed_lab / "mylab" / "helpers.py").write_text("SCALE = 2\n")
     assert set(ids(make(packed_lab))).isdisjoint(ids(before))
@@ -127,7 +127,7 @@ def test_the_code_is_part_of_the_ids(packed_lab: Path, make: Callable[..., Spec]
 
 
 def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Path) -> None:
-    """What chooses the best step and ends a trial is; what is asked of the numbers afterwards isn't."""
+    """The choice of the best step and the end of a trial count; the later judgement of its numbers doesn't."""
     spec = study_of(lab)
     assert ids(study_of(lab, success={"loss": {"below": 0.1}})) == ids(study_of(lab, success=None)) == ids(spec)
     assert ids(study_of(lab, metrics={"accuracy": "lower", "loss": "lower"})) != ids(spec)
@@ -135,7 +135,7 @@ def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Pa
 
 
 def test_a_series_is_declared_in_the_file(lab: Path) -> None:
-    """What is drawn along an axis, and what isn't, are the same trials."""
+    """Declaring a series doesn't change the trials."""
     plain, series = (
         study_of(lab, metrics={name: _ERROR | {"at": at} for at, name in enumerate(names)} | others)
         for names, others in (((), {"accuracy": "lower", "loss": "lower"}), (("accuracy", "loss"), {}))
@@ -148,7 +148,7 @@ def test_a_series_is_declared_in_the_file(lab: Path) -> None:
 
 
 def test_a_stored_study_is_planned_without_its_code(lab: Path) -> None:
-    """What was declared gives the same plan, and nothing is imported: the code may be gone."""
+    """Stored declarations give the same plan without an import, so the code may be deleted."""
     spec = study_of(lab, zip={"pair": [{"label": "a", "rate": 1}, {"label": "b", "rate": 2.0}]})
     assert isinstance(spec, FunctionSpec)
     assert isinstance(spec.family, FunctionFamily)

@@ -11,7 +11,7 @@ from tests.study.lab import packed_study, study_of
 
 
 def mistakes(of: object, folder: Path, **changed: object) -> dict[str, str]:
-    """Return the mistakes of a study by their places."""
+    """Return the mistakes of a study by place."""
     with pytest.raises(SpecError) as raised:
         of(folder, **changed)  # type: ignore[operator]
     assert all(problem.line for problem in raised.value.problems)
@@ -33,7 +33,7 @@ def test_keys_of_another_kind_of_study_hide_nothing(lab: Path) -> None:
 
 
 def test_a_missing_function_hides_nothing_that_the_file_says_itself(lab: Path) -> None:
-    """Metrics, success and seeds are checked where the function isn't found."""
+    """Metrics, success and seeds are checked even if the function is missing."""
     found = mistakes(study_of, lab, train="mylab.training:trian", success={"acuracy": {"below": 1}}, seeds=0)
     assert list(found) == ["train", "success.acuracy", "seeds"]
     assert "did you mean 'train'?" in found["train"]
@@ -41,7 +41,7 @@ def test_a_missing_function_hides_nothing_that_the_file_says_itself(lab: Path) -
 
 
 def test_missing_metrics_hide_nothing(lab: Path) -> None:
-    """The function is read, and its arguments are checked; what names a metric isn't reported for their absence."""
+    """The function is read, and its arguments are checked; references to metrics cause no further mistakes."""
     search = {"objective": "loss", "trials": 600}
     ranges = {"rate": {"low": 0.1, "high": 1}, "widht": {"choices": [1, 2]}}
     found = mistakes(study_of, lab, metrics=None, grid=None, ranges=ranges, search=search, seeds=9)
@@ -49,7 +49,7 @@ def test_missing_metrics_hide_nothing(lab: Path) -> None:
 
 
 def test_required_keys_of_a_search_hide_nothing(lab: Path) -> None:
-    """A wrong number of trials and a wrong objective leave the rest to be checked."""
+    """A wrong number of trials and a wrong objective don't stop the other checks."""
     found = mistakes(
         study_of,
         lab,
@@ -64,7 +64,7 @@ def test_required_keys_of_a_search_hide_nothing(lab: Path) -> None:
 
 
 def test_a_missing_model_hides_neither_the_task_nor_the_training(packed_lab: Path) -> None:
-    """Names of task and models are looked up together, and training is checked without them."""
+    """Task and models are looked up together, and training is checked without them."""
     found = mistakes(
         packed_study,
         packed_lab,

@@ -1,4 +1,4 @@
-"""Values that stand in for those of a file: in ids, in the study's text, and in errors."""
+"""Overrides of a file's values: in ids, in the study's text, and in errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ids(spec) -> list[str]:
 
 
 def test_trials_are_those_of_a_file_with_the_values() -> None:
-    """Overridden or written: the same ids; and the text of the study reads back as the same study."""
+    """Overridden and written values give the same ids, and the study's text reads back as the same study."""
     overrides = parse_overrides(
         ["seeds=7", "grid.hidden_size=[2, 4]", "fixed.learning_rate=1e-2", "protocol.iterations=9000"]
     )
@@ -43,13 +43,13 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
 
 @pytest.mark.parametrize("text", ["seeds", "=5", "grid.=5", "seeds=[1", ".seeds=2"])
 def test_what_is_no_override_is_refused(text: str) -> None:
-    """It is a key of the file and a value."""
+    """An override is a key of the file and a value."""
     with pytest.raises(InputError, match="must be KEY=VALUE"):
         parse_overrides([text])
 
 
 def test_mistakes_are_those_of_the_value() -> None:
-    """A value from the command line has no line; those of the file keep theirs."""
+    """A value from the command line has no line; mistakes of the file keep theirs."""
     with pytest.raises(SpecError) as raised:
         parse_spec(FILE.replace("[NMU]", "[NMUU]"), source="mine.yaml", overrides=parse_overrides(["seeds=0"]))
     message = str(raised.value)
@@ -62,7 +62,7 @@ def test_mistakes_are_those_of_the_value() -> None:
 
 
 def test_a_mapping_is_written_as_a_file_has_it() -> None:
-    """Equal lists are written out each, and what no file has is refused."""
+    """Equal lists are each written out, and unrepresentable values are refused."""
     sizes = [2, 3]
     text = dump({"study": "off", "grid": {"a": sizes, "b": sizes}, "rate": 1e-5})
     assert "&" not in text
@@ -72,7 +72,7 @@ def test_a_mapping_is_written_as_a_file_has_it() -> None:
 
 
 def test_commands_take_them(tmp_path: Path) -> None:
-    """`study plan FILE KEY=VALUE ...`, and what goes on repeats them."""
+    """`study plan FILE KEY=VALUE ...` takes them, and commands that continue a study repeat them."""
     (tmp_path / "mine.yaml").write_text(FILE)
     words = (str(tmp_path / "mine.yaml"), "seeds=3", "grid.hidden_size=[2,4,6]", "--store", str(tmp_path / "studies"))
     assert "3 cells × 3 seeds = 9 trials" in invoke("plan", *words, "--quick").output
@@ -100,7 +100,7 @@ LENGTH, SCHEDULE = ZIPPED.split("  length:")[1].split("  schedule:")
 
 
 def test_a_value_for_all_models_replaces_those_of_axes() -> None:
-    """Whatever a zip or the grid sets, KEY=VALUE wins; points that are equal then are one, and this is said."""
+    """KEY=VALUE overrides zip and grid; points that become equal are merged, with a note."""
     file = ZIPPED.replace(f"  length:{LENGTH}", "")
     spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["protocol.iterations=1000"]))
     written = file.replace(", iterations: 5000", "") + "protocol: {iterations: 1000}\n"
@@ -120,7 +120,7 @@ def test_a_value_for_all_models_replaces_those_of_axes() -> None:
 
 
 def test_an_axis_of_which_nothing_is_left_is_named() -> None:
-    """An axis that sets nothing but the overridden value is left out, and so is a list of the grid."""
+    """An axis that sets only the overridden value is dropped, and so is a list of the grid."""
     file = ZIPPED.replace(f"  schedule:{SCHEDULE.split('seeds')[0]}", "")
     overrides = parse_overrides(["protocol.iterations=1000", "fixed.hidden_size=4"])
     spec = parse_spec(file, source="mine.yaml", overrides=overrides)
@@ -133,7 +133,7 @@ def test_an_axis_of_which_nothing_is_left_is_named() -> None:
 
 
 def test_points_that_differ_in_the_replaced_value_alone_are_merged() -> None:
-    """Of equal points one is left, without a label if they had different ones."""
+    """Equal points are merged, without a label if theirs differ."""
     file = ZIPPED.replace(f"  length:{LENGTH}", "").replace(", iterations: 5000", "")
     spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["fixed.clip_norm=2"]))
     planned = make_plan(spec)
@@ -143,14 +143,14 @@ def test_points_that_differ_in_the_replaced_value_alone_are_merged() -> None:
 
 
 def test_two_overrides_of_one_value_are_a_mistake_as_in_a_file() -> None:
-    """What the user gives twice isn't guessed."""
+    """Two values for one key are ambiguous."""
     overrides = parse_overrides(["protocol.iterations=1000", "grid.iterations=[1, 2]"])
     with pytest.raises(SpecError, match="iterations is also set under"):
         parse_spec(FILE, source="mine.yaml", overrides=overrides)
 
 
 def test_a_models_own_value_stays() -> None:
-    """A value for all models is replaced by a model's own, wherever it comes from."""
+    """A model's own value overrides a value for all models, whatever its source."""
     file = FILE.replace("[NMU]", "[NMU, {name: linear, fixed: {iterations: 3000}}]")
     spec = parse_spec(file, source="mine.yaml", overrides=parse_overrides(["protocol.iterations=1000"]))
     assert {(cell.model, cell.iterations) for cell in make_plan(spec).cells} == {("NMU", 1000), ("linear", 3000)}
@@ -158,7 +158,7 @@ def test_a_models_own_value_stays() -> None:
 
 @pytest.mark.parametrize("preset", ["input-size", "near-zero"])
 def test_presets_that_zip_iterations_can_be_cut_short(preset: str) -> None:
-    """`study run PRESET protocol.iterations=1000` is a study of the same questions, each as short."""
+    """`study run PRESET protocol.iterations=1000` is a study of the same questions, each with 1000 iterations."""
     whole, short = (
         make_plan(load_spec(preset)),
         make_plan(load_spec(preset, parse_overrides(["protocol.iterations=1000"]))),
@@ -169,5 +169,5 @@ def test_presets_that_zip_iterations_can_be_cut_short(preset: str) -> None:
 
 @pytest.mark.parametrize("text", ["1e6", "0.1e5", "08", "1E5", "-.5e3", "null", "2001-01-02", "yes", "0-99", "a\nb"])
 def test_texts_that_look_like_numbers_stay_texts(text: str) -> None:
-    """What is written as YAML for the store is read as what it was."""
+    """Texts written as YAML for the store round-trip."""
     assert read(dump({"value": text, "list": [text]})).data == {"value": text, "list": [text]}

@@ -1,4 +1,4 @@
-"""Laws of a study file that names a task and models: checked against what they declare; their code is part of ids."""
+"""Study files that name a task and models: checked against their declarations, with their code in the ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ids(spec: Spec) -> list[str]:
 
 
 def test_a_model_has_only_its_own_arguments(packed_lab: Path) -> None:
-    """Defaults are filled in, a model's own are its own, and what is written in another way is the same cell."""
+    """Defaults are filled in, arguments belong to one model, and other notations give the same cell."""
     spec = packed_study(packed_lab)
     first, *wide = study_cells(spec)
     assert (first.model, first.value("width"), first.value("hidden")) == ("mylab.models:mlp", None, 4)
@@ -45,7 +45,7 @@ def test_a_model_has_only_its_own_arguments(packed_lab: Path) -> None:
 
 
 def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
-    """What a pack trains for each member may differ in it; what changes its program may not."""
+    """Values trained for each member of a pack may differ; values that change its program may not."""
     grid = {"learning_rate": [0.1, 0.2], "warmup": [0, 3], "schedule": ["constant", "cosine"]}
     shapes = {family_of(cell).shape(cell) for cell in study_cells(packed_study(packed_lab, grid=grid, fixed=None))}
     assert len(shapes) == 3
@@ -55,7 +55,7 @@ def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
 
 
 def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
-    """Those of the tables, of the hyperparameters, and between the parts, each with its place and what was meant."""
+    """The error has mistakes of tables, hyperparameters and combinations, each with its place and a suggestion."""
     found = mistakes_of(
         packed_study,
         packed_lab,
@@ -127,13 +127,13 @@ def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
 
 
 def test_a_module_class_is_a_model(packed_lab: Path) -> None:
-    """It needs no mark, since its base says what it is."""
+    """It needs no mark, because its base class identifies it."""
     (cell,) = study_cells(packed_study(packed_lab, models=["mylab.models:Net"]))
     assert cell.value("size") == 3
 
 
 def test_a_stored_study_is_planned_without_its_code(packed_lab: Path) -> None:
-    """What was declared gives the same plan, and nothing is imported: the code may be gone."""
+    """Stored declarations give the same plan without an import, so the code may be deleted."""
     spec = packed_study(packed_lab, zip={"pair": [{"label": "a", "turns": 1}, {"label": "b", "turns": 2.0}]}, task=TASK)
     assert isinstance(spec, PackedSpec)
     assert isinstance(spec.source_code, SourceCode)
@@ -149,7 +149,7 @@ def test_a_stored_study_is_planned_without_its_code(packed_lab: Path) -> None:
 
 
 def test_a_value_may_be_a_list(packed_lab: Path) -> None:
-    """A list of the file, in a field of the task or in a grid, is a value of a cell, and a tuple for reports."""
+    """A list in a task's field or in a grid is a value of a cell, and a tuple in reports."""
     text = (packed_lab / "mylab" / "models.py").read_text()
     (packed_lab / "mylab" / "models.py").write_text(
         text + "\n\n@seeded\ndef deep(*, widths: tuple[int, ...] = (4,)):\n    return nn.Linear(2, widths[-1])\n"

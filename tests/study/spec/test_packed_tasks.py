@@ -1,4 +1,4 @@
-"""Laws of a study file that names a task which comes along and trains in packs."""
+"""Study files that name a built-in task that trains in packs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spec(folder: Path | None = None, **changed: Any) -> Spec:
 
 @pytest.mark.usefixtures("mnist")
 def test_a_preset_trains_each_task():
-    """Its question is asked, all its models are known, and its metrics are those of the task with its fields."""
+    """A preset has its question and known models, and the metrics of the task with its fields."""
     names = offers.names("stable_tasks")
     of_tasks = [one for preset in preset_names() if (one := load_spec(preset)).task_name in names]
     assert {one.task_name for one in of_tasks} == set(names)
@@ -47,13 +47,13 @@ def test_a_preset_trains_each_task():
 
 
 def test_metrics_follow_from_the_fields():
-    """A task that is tested at other lengths has other metrics."""
+    """A task tested at other lengths has other metrics."""
     metrics = spec(task={"name": "recurrent", "test_lengths": [5, 7]}).family.metrics
     assert {name for name in metrics if name.startswith("test_mse")} == {"test_mse_at_5", "test_mse_at_7"}
 
 
 def test_ids_have_the_revision_and_no_code(packed_lab: Path):
-    """A built-in model's trial has the same id beside a model of one's own, whose code is part of its own ids only."""
+    """A built-in model's trial keeps its id beside a user's model, whose code is only in its own ids."""
     alone = {cell.model: cell.id for cell in study_cells(spec())}
     task = {"name": "sequential", "operation": "product"}
     own = spec(packed_lab, task=task, models=["NMU", "mylab.models:Shifted"])
@@ -66,7 +66,7 @@ def test_ids_have_the_revision_and_no_code(packed_lab: Path):
 
 
 def test_a_stored_study_is_planned_from_what_was_declared():
-    """Read with its declarations, a file has the same cells, of the same family."""
+    """With its stored declarations, a file has the same cells of the same family."""
     fresh = spec()
     stored = parse_spec(fresh.text, source="store", declared=declared_family(fresh.family.to_json()))
     assert [cell.id for cell in study_cells(stored)] == [cell.id for cell in study_cells(fresh)]
@@ -100,20 +100,20 @@ def test_a_stored_study_is_planned_from_what_was_declared():
     ],
 )
 def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
-    """Each mistake is told with its line, in words."""
+    """Each mistake has its line and a clear message."""
     with pytest.raises(SpecError) as caught:
         spec(**changed)
     assert message in str(caught.value)
 
 
 def test_a_regulariser_that_is_off_leaves_ids_as_they_are():
-    """A strength of 0 is none, and has no schedule."""
+    """A strength of 0 equals none, and has no schedule."""
     (plain, _), (off, _) = study_cells(spec()), study_cells(spec(fixed={"sparsity_strength": 0, "l1_strength": 0}))
     assert plain.id == off.id
 
 
 def test_l1_has_its_last_strength_at_once_unless_a_first_one_is_given():
-    """Both are part of the ids, and of what must be equal in a pack."""
+    """Both strengths are part of the ids, and of the values that must be equal in a pack."""
     (plain, _), (constant, _) = study_cells(spec()), study_cells(spec(fixed={"l1_strength": 1e-4}))
     (same, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-4}))
     (growing, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-5}))

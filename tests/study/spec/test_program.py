@@ -1,4 +1,4 @@
-"""A study file that names a program: what it says, what is wrong with it, and what a user may have forgotten."""
+"""Study files that name a program: contents, mistakes, and warnings about likely omissions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def study_with(folder: Path, **changed: Any) -> ProgramSpec:
-    """Parse the study of ten lines with some values changed; None takes a key out."""
+    """Parse the study of ten lines with some values changed; None removes a key."""
     spec = parse_spec(text_with(**changed), source="rates.yaml", folder=folder)
     assert isinstance(spec, ProgramSpec)
     return spec
@@ -55,7 +55,7 @@ def ids(spec: Spec) -> list[str]:
 
 
 def test_ten_lines_are_a_study(folder: Path) -> None:
-    """What the file names is what cells have, and nothing else has to be declared."""
+    """Cells have the values of the file, without further declarations."""
     spec = parse_spec(TEN_LINES, source="rates.yaml", folder=folder)
     assert isinstance(spec, ProgramSpec)
     words = ("python", "train.py", "--lr", "{lr}", "--optimizer={optimizer}", "--seed", "{seed}")
@@ -89,12 +89,12 @@ def test_ten_lines_are_a_study(folder: Path) -> None:
     ],
 )
 def test_results_are_named_in_a_word_or_a_table(folder: Path, results: object, expected: Results) -> None:
-    """A text alone is a file, and the end of its name says what is in it."""
+    """A text alone is a file, and its suffix gives the format."""
     assert study_with(folder, results=results).program.results == expected
 
 
 def test_a_command_may_be_a_list_or_a_text_for_a_shell(folder: Path) -> None:
-    """A list needs no quotation; a shell's text is kept as it is, an apostrophe in a comment included."""
+    """A list needs no quoting; a shell's text is unchanged, including an apostrophe in a comment."""
     words = ["python", "train.py", 8, "a b", "{seed}"]
     assert study_with(folder, command=words).program.words == ("python", "train.py", "8", "a b", "{seed}")
     text = "# it's a pipe\npython {code}/train.py {lr} {optimizer} {seed} | tee log.txt"
@@ -115,7 +115,7 @@ def test_a_command_may_be_a_list_or_a_text_for_a_shell(folder: Path) -> None:
     ],
 )
 def test_the_program_has_a_short_name(folder: Path, command: str, shell: bool, name: str) -> None:
-    """Its script or module, or else the program itself: readers see it as the model."""
+    """Readers see its script, module, or else the program, as the model."""
     assert study_with(folder, command=command, shell=shell).called == name
 
 
@@ -272,7 +272,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_says_where_it_is_and_what_must_hold(folder: Path, mistake: str) -> None:
-    """Each has the line of its key; a key that is missing has the first line."""
+    """Each mistake has the line of its key; a missing key has the first line."""
     changed, expected = MISTAKES[mistake]
     with pytest.raises(SpecError) as caught:
         study_with(folder, **changed)
@@ -285,7 +285,7 @@ def test_a_mistake_says_where_it_is_and_what_must_hold(folder: Path, mistake: st
 
 
 def test_all_mistakes_are_found_at_once(folder: Path) -> None:
-    """Those of the tables, and those between them."""
+    """Mistakes of tables and of their combinations are all found."""
     with pytest.raises(SpecError) as caught:
         study_with(
             folder,
@@ -332,7 +332,7 @@ def test_what_a_user_may_have_forgotten_is_said(folder: Path, changed: dict[str,
 
 
 def test_the_code_is_part_of_the_ids(folder: Path) -> None:
-    """Another line of the script, another id; a comment or a version in place of the code changes none."""
+    """A changed line of the script changes the id; a comment, or a version in place of the code, doesn't."""
     before, versioned = study_with(folder), study_with(folder, version=3)
     (folder / "train.py").write_text("print(1)  # a comment\n")
     assert ids(study_with(folder)) == ids(before)
@@ -342,7 +342,7 @@ def test_the_code_is_part_of_the_ids(folder: Path) -> None:
 
 
 def test_what_is_not_part_of_the_numbers_is_not_part_of_the_ids(folder: Path) -> None:
-    """Success, resources and whether a trial goes on can change afterwards; command, results and length can't."""
+    """Success, resources and resuming may change later; command, results and length may not."""
     before = ids(study_with(folder))
     same = [{"success": {"loss": {"below": 1}}}, {"resume": True}, {"resources": {"time_limit_s": 9}}, {"keep": []}]
     assert [ids(study_with(folder, **changed)) for changed in same] == [before] * len(same)
@@ -353,7 +353,7 @@ def test_what_is_not_part_of_the_numbers_is_not_part_of_the_ids(folder: Path) ->
 
 
 def test_a_stored_study_is_planned_without_its_code(folder: Path) -> None:
-    """What the store keeps gives the same trials; the files may be gone."""
+    """Stored declarations give the same trials; the files may be deleted."""
     spec = study_with(folder, zip={"pair": [{"depth": 1, "width": 4}, {"depth": 2.0, "width": 0.5}]})
     declared = ProgramFamily.from_json(spec.family.to_json())  # type: ignore[attr-defined]
     (folder / "train.py").unlink()
@@ -363,7 +363,7 @@ def test_a_stored_study_is_planned_without_its_code(folder: Path) -> None:
 
 
 def test_a_search_draws_whole_numbers_where_its_limits_are(folder: Path) -> None:
-    """The kind of a hyperparameter is that of all values in the file."""
+    """A hyperparameter's kind is that of all its values in the file."""
     search = {"objective": "accuracy", "trials": 600}
     ranges = {"lr": {"low": 0.001, "high": 1, "scale": "log"}, "width": {"low": 4, "high": 64}}
     spec = study_with(folder, grid=None, fixed={"optimizer": "adam"}, ranges=ranges, search=search)
@@ -372,7 +372,7 @@ def test_a_search_draws_whole_numbers_where_its_limits_are(folder: Path) -> None
 
 
 def test_a_search_draws_numbers_where_its_limits_are_written_as_such(folder: Path) -> None:
-    """Between 0.0 and 1.0 there is more than two whole numbers; a single limit says nothing."""
+    """Between 0.0 and 1.0 there are more than two integers; a single limit doesn't decide."""
     ranges = {"lr": {"low": 0.0, "high": 1.0}, "optimizer": {"low": 1, "high": 4.0}}
     spec = study_with(folder, grid=None, ranges=ranges, search={"objective": "loss", "trials": 100})
     assert {name: one.kind for name, one in spec.family.hyperparameters.items()} == {
@@ -382,7 +382,7 @@ def test_a_search_draws_numbers_where_its_limits_are_written_as_such(folder: Pat
 
 
 def test_points_of_an_axis_have_labels(tmp_path: Path) -> None:
-    """A label names a point, and is no hyperparameter."""
+    """A label names a point, and isn't a hyperparameter."""
     text = (
         "{study: p, command: 'x {lr} {seed} {width}', results: a.json, metrics: {loss: lower}, seeds: 1, "
         "zip: {size: [{label: small, lr: 0.1, width: 2}, {label: large, lr: 0.2, width: 4}]}}"

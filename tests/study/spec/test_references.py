@@ -1,4 +1,4 @@
-"""Laws of a study file whose references say what success is."""
+"""Study files whose references define success."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def criterion_of(folder: Path, **changed: Any) -> ReferenceCriterion:
 
 
 def test_each_cell_has_the_references_of_its_question(packed_lab: Path) -> None:
-    """Cells with the same fields of the task are judged by one cell of references, which judges itself, too."""
+    """Cells with the same task fields are judged by one reference cell, which also judges itself."""
     plan = make_plan(
         reference_study(
             packed_lab, grid={"size": [2, 3]}, models=[EXACT, {"name": "NMU", "grid": {"learning_rate": [0.1, 0.2]}}]
@@ -45,7 +45,7 @@ def test_each_cell_has_the_references_of_its_question(packed_lab: Path) -> None:
 
 
 def test_the_file_says_how_they_judge(packed_lab: Path) -> None:
-    """Defaults are the prediction bound at 99% and all references; the engine judges nothing."""
+    """The defaults are the prediction bound at 99% and all references; the engine judges nothing."""
     plain = criterion_of(packed_lab)
     assert (plain.kind, plain.level, plain.keep, plain.bounds) == ("prediction", 0.99, {}, {})
     assert plain.higher_is_better == {"test_loss": False}
@@ -60,7 +60,7 @@ def test_the_file_says_how_they_judge(packed_lab: Path) -> None:
 
 
 def test_success_is_no_part_of_ids(packed_lab: Path) -> None:
-    """Trials are the same ones whatever judges them; without references, the file's bounds do."""
+    """Trials don't depend on their criterion; without references, the file's bounds apply."""
     plain = make_plan(reference_study(packed_lab, success={"test_loss": {"below": 1}}, references=None))
     assert plain.criterion == {"test_loss": Bound(below=1)}
     assert not plain.judges_at_the_end
@@ -68,7 +68,7 @@ def test_success_is_no_part_of_ids(packed_lab: Path) -> None:
 
 
 def test_a_batch_says_nothing_of_the_question(packed_lab: Path) -> None:
-    """The size of a batch says how a question is answered: references may have another one."""
+    """The batch size isn't part of the question: references may have another one."""
     spirals = {"name": "mylab.tasks:Spirals", "batch_size": 8}
     models = ["mylab.models:mlp", {"name": "mylab.models:wide", "fixed": {"batch_size": 4, "width": 2}}]
     criterion = criterion_of(
@@ -137,14 +137,14 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
-    """Each with its place, what was given, and what was meant."""
+    """Each mistake has its place, its value and a suggestion."""
     problems = mistakes_of(reference_study, packed_lab, **changed)
     assert any(message in one for one in problems), problems
     assert len(problems) <= 2, problems
 
 
 def test_a_function_has_no_references(lab: Path) -> None:
-    """Its trials are of one model; the file is refused and says so."""
+    """Its trials have a single model; the file is refused with this reason."""
     with pytest.raises(SpecError, match="references: unknown key"):
         study_of(lab, references={"model": "mylab.training:train"})
     with pytest.raises(SpecError, match=r"success.accuracy: must be a table"):
@@ -164,5 +164,5 @@ def test_a_function_has_no_references(lab: Path) -> None:
     ],
 )
 def test_editors_know_references(changed: dict[str, Any], is_valid: bool) -> None:
-    """The JSON schema takes what is taken here."""
+    """The JSON schema accepts what the parser accepts."""
     assert Draft202012Validator(schema()).is_valid(REFERENCE_STUDY | changed) == is_valid

@@ -1,4 +1,4 @@
-"""Seeds of a study file: counts, ranges and lists, however they are written."""
+"""Seeds of a study file: counts, ranges and lists in any notation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ids(spec: Spec) -> list[str]:
     ],
 )
 def test_a_range_is_its_seeds_in_files_overrides_and_python(seeds: str, written_out: str) -> None:
-    """A range and the same seeds written out give the same trials; both ends are among them."""
+    """A range and its written-out seeds give the same trials, including both ends."""
     spec = parsed(seeds)
     assert ids(spec) == ids(parsed(written_out))
     assert spec.most_seeds == len(spec.first_seeds) == len(ids(spec))
@@ -73,7 +73,7 @@ def test_a_range_of_python_is_a_range_of_the_file(first: int, count: int) -> Non
     ],
 )
 def test_a_wrong_range_is_one_mistake(seeds: str, message: str) -> None:
-    """What isn't a range, or has more seeds than a study may, is refused before anything is made of it."""
+    """An invalid or too large range is refused before it is expanded."""
     with pytest.raises(SpecError) as caught:
         parsed(seeds)
     assert len(caught.value.problems) == 1
@@ -82,6 +82,6 @@ def test_a_wrong_range_is_one_mistake(seeds: str, message: str) -> None:
 
 @pytest.mark.parametrize("seeds", ["0-99999999", "5-9223372036854775806"])
 def test_a_huge_range_is_a_huge_study(seeds: str) -> None:
-    """A range is never written out before the size of the study is checked."""
+    """A range isn't expanded before the study's size is checked."""
     with pytest.raises(InputError, match=re.escape("but 10,000,000 is the most that can be planned")):
         load(STUDY | {"seeds": seeds})

@@ -1,4 +1,4 @@
-"""Seeds of several sources: which trials they stand for, and what a file may ask."""
+"""Seeds of several sources: their trials, and valid requests of a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sources(seeds: str) -> list[tuple[int, int, int | None]]:
     "of", [Sources(0, 1), Sources(1, 0), Sources(0, 0, 0), Sources(2**21 - 2, 2**21 - 2, 2**21 - 3), Sources(5, 5, 9)]
 )
 def test_a_number_stands_for_a_combination(of: Sources) -> None:
-    """Each combination has a number of its own below 0, from which it is known again; a plain seed has itself."""
+    """Each combination has a unique negative number that identifies it; a plain seed has its own number."""
     assert -(2**63) <= of.seed < 0
     assert sources_of(of.seed) == of
     assert sources_of(2**62) == Sources(2**62, 2**62)
@@ -35,13 +35,13 @@ def test_a_number_stands_for_a_combination(of: Sources) -> None:
 
 
 def test_numbers_of_combinations_differ() -> None:
-    """Of small seeds of all sources, no two combinations have one number."""
+    """For small seeds of all sources, no two combinations share a number."""
     every = [Sources(i, j, k) for i in range(4) for j in range(4) for k in (None, 0, 1, 2)]
     assert len({of.seed for of in every}) == len(every)
 
 
 def test_combinations_are_told_as_what_they_are() -> None:
-    """A person reads init and data, and a plain seed as one number."""
+    """Messages show init and data, and a plain seed as one number."""
     assert str(Sources(3, 3)) == "3"
     assert str(Sources(3, 4)) == "init 3, data 4"
     assert str(Sources(3, 3, 1)) == "init 3, data 3, evaluation 1"
@@ -50,7 +50,7 @@ def test_combinations_are_told_as_what_they_are() -> None:
 
 
 def test_crossed_seeds_are_each_with_each() -> None:
-    """Where both are equal, the trial is that of the plain seed, so that it isn't trained again."""
+    """If both are equal, the trial is the plain seed's, so that it isn't trained again."""
     assert sources("{init: 2, data: [0, 5]}") == [(0, 0, None), (0, 5, None), (1, 0, None), (1, 5, None)]
     plain = {trial.id for trial in trials("2")}
     assert plain <= {trial.id for trial in trials("{init: 2, data: 2}")}
@@ -58,13 +58,13 @@ def test_crossed_seeds_are_each_with_each() -> None:
 
 
 def test_a_source_that_is_left_out_follows_the_other() -> None:
-    """With init and evaluation, training rows have the seed of the weights."""
+    """With init and evaluation, training rows use the init seed."""
     assert sources("{init: [4], evaluation: 2}") == [(4, 4, 0), (4, 4, 1)]
     assert sources("{data: [4], evaluation: 1}") == [(4, 4, 0)]
 
 
 def test_nested_seeds_belong_to_an_init_seed() -> None:
-    """Each init seed has data seeds that no other has."""
+    """Each init seed has its own data seeds."""
     assert sources("{init: [9, 1], data: 2, design: nested}") == [
         (9, 0, None),
         (9, 1, None),
@@ -74,7 +74,7 @@ def test_nested_seeds_belong_to_an_init_seed() -> None:
 
 
 def test_trials_of_one_data_seed_share_their_rows() -> None:
-    """A pack draws rows once for each data seed, whatever the init seeds are."""
+    """A pack draws rows once for each data seed, whatever the init seeds."""
     assert count_draws(trials("{init: 5, data: 3}")) == 3
 
 
@@ -96,14 +96,14 @@ def test_trials_of_one_data_seed_share_their_rows() -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(seeds: str, message: str) -> None:
-    """What sources can't be is told with its place."""
+    """Impossible sources are reported with their place."""
     with pytest.raises(SpecError, match="mistake") as caught:
         trials(seeds)
     assert message in str(caught.value)
 
 
 def test_a_search_and_own_tasks_have_their_limits() -> None:
-    """A search has plain seeds; evaluation rows of a task that trains in packs are its own."""
+    """A search has plain seeds only; tasks that train in packs choose their own evaluation rows."""
     more = ", ranges: {hidden_size: {low: 2, high: 9}}, search: {objective: success_rate, trials: 600}"
     with pytest.raises(SpecError, match="a search can't use combined seeds"):
         parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
@@ -113,14 +113,14 @@ def test_a_search_and_own_tasks_have_their_limits() -> None:
 
 
 def test_claims_need_independent_trials() -> None:
-    """Trials that share initial weights or rows don't count as seeds do, so claims of them are refused."""
+    """Trials that share initial weights or rows aren't independent, so claims about them are refused."""
     more = ", claims: [{NMU: success_rate, exceeds: 0.5}]"
     with pytest.raises(SpecError, match="claims: need independent trials"):
         parse_spec(STUDY.format(task="simple", model="NMU", seeds="{init: 2, data: 3}", more=more), source="a.yaml")
 
 
 def test_the_schema_has_the_sources() -> None:
-    """Editors complete their names."""
+    """Editors complete the sources' names."""
     tables = json.dumps(schema())
     for name in ("init", "data", "evaluation", "design", "crossed", "nested"):
         assert f'"{name}"' in tables

@@ -1,4 +1,4 @@
-"""Laws of the study file: what is accepted means what it says, and every mistake is told at once."""
+"""Properties of the study file: valid files mean what they say, and all mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ seeds: 0
 
 
 def test_five_mistakes_are_told_in_one_message() -> None:
-    """A file with five mistakes gets one message that names all five, with their lines and nearest names."""
+    """The message names all five mistakes with their lines and nearest names."""
     found = problems(FIVE)
     assert [problem.line for problem in found] == [2, 5, 7, 11, 12]
     assert [problem.where for problem in found] == [
@@ -168,12 +168,12 @@ def test_mistakes_have_exit_code_2() -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str) -> None:
-    """Each kind of mistake is found, and told with what was given and what must hold."""
+    """Each kind of mistake is reported with its value and the rule."""
     assert message in mistakes(**changed)
 
 
 def test_subsets_must_fit_in_every_combination() -> None:
-    """Subsets that fit alone, but not in some combination of the grid, are a mistake, told once."""
+    """Subsets that don't fit in some combination of the grid are one mistake."""
     text = mistakes(task={"name": "arithmetic"}, grid={"subset_ratio": [0.25, 0.8], "overlap_ratio": [0.0, 0.5, 1.0]})
     assert "need 160 numbers, but input_size is 100" in text
     assert text.count("subsets of") == 1
@@ -181,7 +181,7 @@ def test_subsets_must_fit_in_every_combination() -> None:
 
 @pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "a" * 81, "ä", "a b", "..", "-x", "mlflow.db", "a\n"])
 def test_names_stay_in_the_store(name: str) -> None:
-    """A name that would leave the store's folder, or hide in it, is refused."""
+    """A name that leaves the store's folder, or is hidden in it, is refused."""
     assert "study: must" in mistakes(study=name)
 
 
@@ -207,7 +207,7 @@ def test_names_stay_in_the_store(name: str) -> None:
     ids=range(15),
 )
 def test_files_that_are_no_study_are_refused(content: bytes, message: str) -> None:
-    """What isn't a YAML table, or is a trap, is named and never built."""
+    """A file that isn't a YAML table, or is malicious, is named without building its content."""
     assert message in " ".join(problem.message for problem in problems(content))
 
 
@@ -235,7 +235,7 @@ HUGE = "9" * 399
     ],
 )
 def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, message: str) -> None:
-    """A number that no machine or format holds is one mistake, found without an array of that size."""
+    """An unrepresentable number is one mistake, found without an array of that size."""
     keys = {"study": "s", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
     keys |= dict([given.split(": ", 1)])
     text = "\n".join(f"{key}: {value}" for key, value in keys.items())
@@ -248,7 +248,7 @@ def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, me
 
 
 def test_keys_given_twice_are_told() -> None:
-    """A key given twice is a mistake, on any level, though YAML readers take the last."""
+    """A repeated key is a mistake at any level, though YAML readers take the last value."""
     text = "study: a\ntask: {name: simple}\nmodels: [NMU]\nseeds: 1\nfixed:\n  hidden_size: 2\n  hidden_size: 3\n"
     (problem,) = problems(text)
     assert (problem.where, problem.line) == ("fixed.hidden_size", 7)
@@ -256,7 +256,7 @@ def test_keys_given_twice_are_told() -> None:
 
 
 def test_numbers_and_words_mean_what_they_say() -> None:
-    """`1e5` is a number and `off` a word, though YAML 1.1 has it the other way round."""
+    """`1e5` is a number and `off` a word, contrary to YAML 1.1."""
     spec = parse_spec(
         "study: a\ntask: {name: simple}\nmodels: [NMU]\nseeds: 010\n"
         "zip: {s: [{label: off, sparsity_strength: 1e1, sparsity_start: 1e5, sparsity_end: 200_000}]}\n",
@@ -269,7 +269,7 @@ def test_numbers_and_words_mean_what_they_say() -> None:
 
 
 def test_a_spec_is_frozen_and_keeps_its_text() -> None:
-    """What was read can't be changed, and is kept as written for the store."""
+    """A parsed spec is immutable, and keeps its text for the store."""
     text = preset_text("demo")
     spec = parse_spec(text, source="demo")
     assert spec.text == text
@@ -278,7 +278,7 @@ def test_a_spec_is_frozen_and_keeps_its_text() -> None:
 
 
 def test_files_and_presets_are_found(tmp_path: Path) -> None:
-    """FILE is a path or a preset's name; anything else names the nearest preset."""
+    """FILE is a path or a preset's name; for other names the nearest preset is suggested."""
     path = tmp_path / "mine.yaml"
     path.write_text(preset_text("demo"), encoding="utf-8")
     assert study_cells(load_spec(path)) == study_cells(load_spec("demo"))
@@ -290,7 +290,7 @@ def test_files_and_presets_are_found(tmp_path: Path) -> None:
 
 
 def test_huge_studies_are_refused_at_once() -> None:
-    """10^9 trials by accident are refused without making one; above 100,000 they must be meant."""
+    """10^9 accidental trials are refused without making one; above 100,000 they must be confirmed."""
     huge = {"learning_rate": [0.001 + i / 1e6 for i in range(1000)], "batch_size": list(range(1, 1001))}
     with pytest.raises(InputError, match="1,000,000,000 trials"):
         check_size(parse(grid=huge, seeds=1000), yes=True)
@@ -307,20 +307,20 @@ def test_huge_studies_are_refused_at_once() -> None:
 
 @pytest.mark.parametrize("seeds", [10**9, 10**18, {"until": {"half_width": 0.1, "max": 10**9}}])
 def test_no_plan_is_made_of_more_than_can_be_planned(seeds: object) -> None:
-    """Limits hold wherever a plan is made, also of a file that a store has: nobody has asked for its size there."""
+    """Limits hold for every plan, also from a stored file, whose size nobody has confirmed."""
     with pytest.raises(InputError, match="10,000,000 is the most that can be planned"):
         make_plan(parse(seeds=seeds))
 
 
 @pytest.mark.parametrize("name", ["index.html", "Index.HTML", "mlflow", "MLflow-2"])
 def test_names_of_the_store_itself_are_reserved(name: str) -> None:
-    """A study can't have the name of what the store keeps beside its studies, however it is spelled."""
+    """A study can't have the name of the store's own files, in any case."""
     with pytest.raises(SpecError, match="the store"):
         parse(study=name)
 
 
 def test_what_does_not_apply_is_left_out() -> None:
-    """A cell holds None where a hyperparameter doesn't apply, whatever was set for all models."""
+    """A cell holds None if a hyperparameter doesn't apply, whatever was set for all models."""
     schedule = {"sparsity_strength": 5, "sparsity_start": 10, "sparsity_end": 20}
     spec = parse(models=["NMU", "NAC-mul"], fixed=schedule)
     nmu, nac = typed_cells(spec)
@@ -334,7 +334,7 @@ def test_what_does_not_apply_is_left_out() -> None:
 
 
 def test_defaults_are_the_published_ones() -> None:
-    """What the file doesn't say is as published for the model and the task."""
+    """Omitted values are the published ones of the model and the task."""
     for name, model in MODELS.items():
         (cell,) = typed_cells(parse(models=[name], task={"name": "arithmetic"}))
         published = (model.sparsity_strength, model.sparsity_start, model.sparsity_end)
@@ -347,7 +347,7 @@ def test_defaults_are_the_published_ones() -> None:
 
 
 def test_numbers_have_one_spelling() -> None:
-    """10, 10.0 and 1e1 are one number, in ids too."""
+    """10, 10.0 and 1e1 are one number, also in ids."""
     ids = set()
     for spelling in ("10", "10.0", "1e1", "+10"):
         text = f"study: a\ntask: {{name: simple}}\nmodels: [NMU]\nseeds: 1\nfixed: {{sparsity_strength: {spelling}}}\n"
@@ -357,7 +357,7 @@ def test_numbers_have_one_spelling() -> None:
 
 
 def test_a_model_goes_before_what_is_set_for_all() -> None:
-    """What a model sets itself replaces that key of the common level, in fixed, grid and zip alike."""
+    """A model's own value overrides the common one in fixed, grid and zip."""
     own = {"name": "NMU", "grid": {"learning_rate": [0.1]}, "fixed": {"hidden_size": 7, "sparsity_start": 5}}
     spec = parse(
         models=[own, "NMU"],
@@ -379,7 +379,7 @@ def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
 def test_schema_has_every_name() -> None:
     """The JSON schema is plain JSON, completes every hyperparameter, and lists models and operations.
 
-    Only a task of one's own may have fields that it doesn't list.
+    Only a user's task may have unlisted fields.
     """
     found = json.loads(json.dumps(schema()))
     tables = found["$defs"]
@@ -395,7 +395,7 @@ def test_schema_has_every_name() -> None:
 
 
 def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
-    """Check the part of JSON schema that ours uses; what it doesn't know fails."""
+    """Check the used part of JSON schema; fail on other keywords."""
     known = {
         "$ref", "$schema", "$defs", "anyOf", "enum", "type", "properties", "additionalProperties", "required", "items",
         "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern",
@@ -446,13 +446,13 @@ def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_schema_accepts_presets(name: str) -> None:
-    """Every preset fits the JSON schema, and stops fitting with an unknown key."""
+    """Every preset fits the JSON schema, and fails with an unknown key."""
     from study.spec.document import read
 
     rules, data = schema(), read(preset_text(name)).data
     assert fits(data, rules, rules["$defs"])
     assert not fits(data | {"colour": 1}, rules, rules["$defs"])
-    is_known = data["task"]["name"] in TASKS  # which models a task has that trains in packs, only its class says
+    is_known = data["task"]["name"] in TASKS  # only its class knows the models of a task that trains in packs
     assert fits(data | {"models": ["NMUU"]}, rules, rules["$defs"]) != is_known
     assert not fits(data | {"models": [3]}, rules, rules["$defs"])
 
@@ -467,7 +467,7 @@ _KEYS = ["study", "question", "task", "models", "fixed", "grid", "zip", "seeds",
 
 @given(changed=st.dictionaries(st.sampled_from(_KEYS), _ANY, min_size=1, max_size=4))
 def test_nonsense_is_told_not_crashed_on(changed: dict[str, Any]) -> None:
-    """Whatever stands where, the file is either a study or has mistakes; nothing else comes out."""
+    """With any values anywhere, the file is either a study or has mistakes, without a crash."""
     try:
         assert parse(**changed).study
     except SpecError:
@@ -476,7 +476,7 @@ def test_nonsense_is_told_not_crashed_on(changed: dict[str, Any]) -> None:
 
 @given(text=st.text(max_size=60))
 def test_any_text_is_a_study_or_a_mistake(text: str) -> None:
-    """Any text at all is answered with problems."""
+    """Any text gives a study or a list of problems."""
     assert problems(text)
 
 
@@ -497,7 +497,7 @@ seeds:
 
 
 def test_mistakes_of_until_are_told_with_all_others() -> None:
-    """Each mistake under `seeds` has its own line and nearest name, in one message with those of other tables."""
+    """Each mistake under `seeds` has its line and nearest name, in one message with mistakes of other tables."""
     found = {problem.where: problem for problem in problems(UNTIL)}
     assert {where: problem.line for where, problem in found.items()} == {
         "grid.hiden_size": 6,
@@ -511,7 +511,7 @@ def test_mistakes_of_until_are_told_with_all_others() -> None:
 
 
 def test_one_of_both_ends_must_be_given() -> None:
-    """A width and a model to differ from are two questions: both together are a mistake, told at `until`."""
+    """A width and a compared model are two questions: both together are a mistake at `until`."""
     both = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
     (found,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
     assert (found.where, found.line) == ("seeds.until", 9)
@@ -522,7 +522,7 @@ def test_one_of_both_ends_must_be_given() -> None:
 
 
 def test_cells_to_be_told_apart_need_a_counterpart() -> None:
-    """A cell that no cell of the other model can be compared with is refused when the study is planned."""
+    """A cell without a counterpart of the compared model is refused when the study is planned."""
     spec = parse(
         models=[{"name": "NMU", "grid": {"hidden_size": [2, 5]}}, "NAC-mul"],
         seeds={"until": {"different_from": "NAC-mul", "max": 9}},
@@ -532,7 +532,7 @@ def test_cells_to_be_told_apart_need_a_counterpart() -> None:
 
 
 def test_until_counts_as_its_most_seeds() -> None:
-    """A study is as large as it may become; it begins with a batch, of 20 seeds unless the file says otherwise."""
+    """A study's size is its maximum; it begins with a batch, of 20 seeds by default."""
     spec = parse(seeds={"until": {"half_width": 0.1, "max": 50}})
     assert (spec.most_seeds, list(spec.first_seeds)) == (50, list(range(20)))
     with pytest.raises(InputError, match="up to 1,000,000 trials"):
@@ -552,7 +552,7 @@ def test_until_counts_as_its_most_seeds() -> None:
     ],
 )
 def test_schema_knows_until(seeds: Any, fitting: bool) -> None:
-    """Editors take the tables that are taken here, and mark the others."""
+    """Editors accept the tables that the parser accepts, and mark the others."""
     data = {"study": "a", "task": {"name": "simple"}, "models": ["NMU"], "seeds": seeds}
     rules = schema()
     assert fits(data, rules, rules["$defs"]) == fitting

@@ -155,7 +155,7 @@ def test_a_shell_names_files_of_the_code(project: Path) -> None:
 
 
 def test_comments_change_no_identity_and_values_do(project: Path) -> None:
-    """This holds for lines of the script and of its imports."""
+    """Only values count, both in the script and in its imports."""
     before = code_of(project, "python train.py").identity()
     (project / "helper.py").write_text('"""Help."""\nimport lab.data  # data\nSCALE = 1\n')
     assert code_of(project, "python train.py").identity() == before

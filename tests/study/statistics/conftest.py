@@ -1,4 +1,4 @@
-"""What several tests of statistics need."""
+"""Common helpers for tests of statistics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 @pytest.fixture
 def deviance_bounds():
-    """Bound a parameter where its profile log-likelihood is chi-squared/2 below the top: slow and plain."""
+    """Bound a parameter where its profile log-likelihood is chi-squared/2 below the maximum, slowly and plainly."""
 
     def bounds(log_likelihood, low, high, level=0.95):
         best = optimize.minimize_scalar(lambda t: -log_likelihood(t), bounds=(low, high), method="bounded")

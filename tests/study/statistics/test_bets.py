@@ -1,4 +1,4 @@
-"""Laws of bets on means: they are fair, don't mind the order, and their intervals hold at every look."""
+"""Properties of bets on means: fairness, exchangeability, and intervals valid at every look."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ bounds = st.floats(0.01, 0.99)
 @pytest.mark.parametrize("bound", [0.05, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("n", [1, 5, 12])
 def test_bets_are_fair_if_the_mean_is_the_bound(bound: float, n: int) -> None:
-    """Over all that can come of n seeds with the bound as their rate, the expectation of either bet is exactly 1."""
+    """Over all results of n seeds with the bound as their rate, each bet's expectation is exactly 1."""
     k = np.arange(n + 1)
     gains = log_evidence(np.array([0.0, 1.0]), np.stack([n - k, k], axis=1).astype(float), bound)
     for log in gains:
@@ -28,7 +28,7 @@ def test_bets_are_fair_if_the_mean_is_the_bound(bound: float, n: int) -> None:
 
 
 def test_bets_are_fair_for_any_numbers() -> None:
-    """The same holds for numbers that aren't 0 or 1: over all sequences of three values whose mean is the bound."""
+    """The same holds for other numbers: over all sequences of three values whose mean is the bound."""
     values, chances = np.array([0.1, 0.4, 1.0]), np.array([0.5, 0.3, 0.2])
     bound, above = float(values @ chances), 0.0
     for places in itertools.product(range(3), repeat=4):
@@ -38,20 +38,20 @@ def test_bets_are_fair_for_any_numbers() -> None:
 
 @given(values=numbers, bound=bounds, order=st.randoms(use_true_random=False))
 def test_the_order_of_seeds_says_nothing(values: list[float], bound: float, order) -> None:
-    """The same numbers in another order are the same evidence."""
+    """The order of the numbers doesn't change the evidence."""
     shuffled = order.sample(values, len(values))
     assert evidence(values, bound) == evidence(shuffled, bound)
 
 
 @given(values=numbers, bound=bounds)
 def test_bets_below_are_bets_above_of_what_is_mirrored(values: list[float], bound: float) -> None:
-    """That a mean is below m is that the mean of what is missing to 1 is above 1 - m."""
+    """A mean below m corresponds to a mean of the complements above 1 - m."""
     mirrored = [1 - value for value in values]
     assert evidence(values, bound).below == pytest.approx(evidence(mirrored, 1 - bound).above, rel=1e-6)
 
 
 def test_evidence_grows_as_it_can() -> None:
-    """Where all seeds say the same, evidence grows almost as fast as that of one who knows that they will."""
+    """If all seeds agree, evidence grows almost as fast as for a bettor who knows the result."""
     assert 2**100 / 100 < evidence([1] * 100, 0.5).above < 2**100
     assert evidence([1] * 100_000, 0.5).above > 1e290  # and doesn't overflow
     assert evidence([], 0.5).above == evidence([], 0.5).below == 1
@@ -59,7 +59,7 @@ def test_evidence_grows_as_it_can() -> None:
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_an_interval_is_where_bets_have_not_won(values: list[float]) -> None:
-    """The interval holds the mean of the numbers, and beyond its ends bets have won 40 times their stake."""
+    """The interval contains the sample mean, and beyond its ends bets have won 40 times their stake."""
     low, high = anytime_mean(values)
     assert 0 <= low <= np.mean(values) + 1e-9
     assert np.mean(values) - 1e-9 <= high <= 1
@@ -70,9 +70,9 @@ def test_an_interval_is_where_bets_have_not_won(values: list[float]) -> None:
 
 
 def test_intervals_hold_at_all_looks_together() -> None:
-    """Of 400 studies that look after every fifth of 100 seeds, at most 5% and three deviations ever miss the mean.
+    """Of 400 studies with a look at every fifth of 100 seeds, at most 5% and three deviations ever miss the mean.
 
-    An interval misses what there is evidence of 40 against, which takes less time to compute than its ends.
+    A miss is detected as evidence of 40, which is faster than computing the interval's ends.
     """
     rng, missed = np.random.default_rng(1), 0
     for _ in range(400):
@@ -83,7 +83,7 @@ def test_intervals_hold_at_all_looks_together() -> None:
 
 
 def test_what_is_out_of_range_is_refused() -> None:
-    """Numbers beyond [0, 1], NaN, and bounds that nothing can be on both sides of."""
+    """Numbers beyond [0, 1], NaN, and bounds at a limit are refused."""
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], but got 0.5 to 1.5"):
         evidence([0.5, 1.5], 0.5)
     with pytest.raises(ValueError, match="NaN"):

@@ -1,4 +1,4 @@
-"""Bootstrap intervals of mean and interquartile mean: SciPy's and plain ones, no dependence on neighbours or order."""
+"""Bootstrap intervals of mean and interquartile mean: reference implementations, and independence of order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ VALUES = st.lists(st.integers(-20, 20), min_size=5, max_size=40)
 
 
 class SameResamples(np.random.Generator):
-    """Hands SciPy the resamples that the package draws of sorted values."""
+    """A generator that gives SciPy the package's resamples of sorted values."""
 
     def integers(self, low, high=None, size=None, **_):
-        """Return which values are in each resample."""
+        """Return the indices of the values in each resample."""
         counts = np.concatenate([*bootstrap.resamples(high)], axis=1)
         assert low == 0
         assert size == counts.T.shape
@@ -30,30 +30,30 @@ class SameResamples(np.random.Generator):
 
 
 def plain_mean(x):
-    """Return the interquartile mean by repeating each value until its count divides by 4."""
+    """Return the interquartile mean by repeating each value until its count is a multiple of 4."""
     repeated = np.sort(np.repeat(x, 4))
     return repeated[len(x) : 3 * len(x)].mean()
 
 
 def widths(bounds):
-    """Return how wide intervals are."""
+    """Return the widths of intervals."""
     return bounds[:, 1] - bounds[:, 0]
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40))
 def test_interquartile_mean_is_that_of_the_middle_half(values):
-    """It is the mean of the middle half of four times each value, which is a whole number of values."""
+    """It is the mean of the middle half of the values repeated four times."""
     assert statistics.interquartile_means(values) == pytest.approx(plain_mean(values), rel=1e-9, abs=1e-6)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=4, max_size=40).filter(lambda values: len(values) % 4 == 0))
 def test_interquartile_mean_is_scipys_where_quarters_are_whole(values):
-    """Where a quarter is a whole number of values, it is SciPy's trimmed mean."""
+    """If a quarter of the sample size is an integer, it equals SciPy's trimmed mean."""
     assert statistics.interquartile_means(values) == pytest.approx(stats.trim_mean(values, 0.25), abs=1e-9)
 
 
 def test_interquartile_mean_of_nothing_and_of_equal_values():
-    """No values have none; equal values are it, to the last bit."""
+    """An empty sample has none; that of equal values is the value, to the last bit."""
     assert np.isnan(statistics.interquartile_means([])).all()
     assert statistics.interquartile_means([0.1] * 10, [7, 3]).tolist() == [0.1, 0.1]
 
@@ -77,7 +77,7 @@ def test_interquartile_interval_is_scipys_percentile_interval(n):
 
 @pytest.mark.parametrize("n", [5, 6, 20, 50])
 def test_mean_interval_is_the_studentised_one(n):
-    """The ends are those of a loop over resamples that divides by a standard error."""
+    """The ends equal those of a loop over resamples that divides by a standard error."""
     x = np.sort(np.random.default_rng(n).lognormal(size=n))
     error = x.std(ddof=1) / math.sqrt(n)
     t = []
@@ -89,7 +89,7 @@ def test_mean_interval_is_the_studentised_one(n):
 
 
 def test_resamples_are_drawn_fairly():
-    """A resample of n values has n, and each value is in it as often as a binomial distribution has it."""
+    """A resample of n values has n, and each value's count is binomial."""
     [counts] = bootstrap.resamples(20)
     assert (counts.sum(axis=0) == 20).all()
     assert counts.mean(axis=1) == pytest.approx(np.ones(20), abs=5 * math.sqrt(0.95 / bootstrap.RESAMPLES))
@@ -97,7 +97,7 @@ def test_resamples_are_drawn_fairly():
 
 
 def test_resamples_are_the_same_for_ever():
-    """The first resamples of five values are these: other ones would change every report's intervals."""
+    """The first resamples of five values are fixed: others would change every report's intervals."""
     [counts] = bootstrap.resamples(5)
     assert counts[:, :4].T.tolist() == [[1, 1, 1, 0, 2], [2, 1, 1, 0, 1], [0, 1, 1, 1, 2], [1, 1, 1, 1, 1]]
 
@@ -105,7 +105,7 @@ def test_resamples_are_the_same_for_ever():
 @BOUNDS
 @given(values=VALUES, seed=st.integers(0, 99))
 def test_neither_order_nor_neighbours_matter(bound, values, seed):
-    """A sample's interval is the same to the last bit, whatever samples and sizes are beside it, in any order."""
+    """A sample's interval doesn't depend on other samples, their sizes or their order, to the last bit."""
     rng = np.random.default_rng(seed)
     others = [rng.normal(size=size) for size in (len(values), 3, 17, len(values), 0)]
     parts = [rng.permutation(values), *others]
@@ -116,7 +116,7 @@ def test_neither_order_nor_neighbours_matter(bound, values, seed):
 
 @BOUNDS
 def test_many_samples_are_what_each_is(bound):
-    """Samples beyond one block, and beyond what is in memory at once, have the intervals that they have alone."""
+    """Samples beyond one block, and beyond memory, have the same intervals as alone."""
     size = bootstrap._AT_ONCE // bootstrap.RESAMPLES + 20
     rows = np.random.default_rng(3).normal(size=(size, 5))
     bounds = bound(rows.ravel(), [5] * size)
@@ -126,7 +126,7 @@ def test_many_samples_are_what_each_is(bound):
 
 @BOUNDS
 def test_resamples_in_parts_are_the_same(bound, monkeypatch):
-    """Where not all resamples of a sample fit into memory, they are drawn in parts, and are the same."""
+    """Resamples that exceed memory are drawn in parts, and are the same."""
     x = np.random.default_rng(1).normal(size=200)
     whole = bound(x)
     monkeypatch.setattr(bootstrap, "_AT_ONCE", 200 * 300)
@@ -137,7 +137,7 @@ def test_resamples_in_parts_are_the_same(bound, monkeypatch):
 @BOUNDS
 @given(values=VALUES, scale=st.floats(1e-3, 1e3), offset=st.integers(-100, 100))
 def test_units_change_nothing(bound, values, scale, offset):
-    """In other units, and from another zero, the interval is the same."""
+    """The interval is equivariant under changes of unit and zero point."""
     moved = bound([scale * value + offset for value in values])
     expected = bound(values) * scale + offset
     assert moved == pytest.approx(expected, rel=1e-6, abs=1e-6 * max(scale, 1), nan_ok=True)
@@ -145,7 +145,7 @@ def test_units_change_nothing(bound, values, scale, offset):
 
 @BOUNDS
 def test_a_mirrored_sample_has_nearly_the_mirrored_interval(bound):
-    """No side is favoured: with the signs turned, the ends change places, but for what the draw of resamples is."""
+    """Negation exchanges the ends, apart from the resampling error."""
     x = np.random.default_rng(8).lognormal(size=30)
     there, back = bound(x), -bound(-x)[:, ::-1]
     assert back == pytest.approx(there, abs=0.1 * widths(there)[0])
@@ -154,7 +154,7 @@ def test_a_mirrored_sample_has_nearly_the_mirrored_interval(bound):
 @given(VALUES, st.sampled_from([0.01, 0.5, 0.95, 0.999]))
 @example([1, 1, 1, 1, 5], 0.5)
 def test_intervals_hold_their_estimates(values, confidence):
-    """Whatever the values and the confidence, intervals hold the estimate; the middle's stays among the values."""
+    """For any values and confidence, intervals contain the estimate; the median's ends are sample values."""
     for bound, estimate in (
         (statistics.mean_intervals, statistics.means),
         (statistics.interquartile_mean_intervals, statistics.interquartile_means),
@@ -179,13 +179,13 @@ def test_few_and_equal_values_have_no_interval(bound):
 @BOUNDS
 @pytest.mark.parametrize("scale", [1e-300, 1e308])
 def test_values_of_all_sizes_have_finite_intervals(bound, scale):
-    """The least and the greatest numbers that there are neither overflow nor vanish."""
+    """The smallest and the largest floats neither overflow nor underflow."""
     x = np.array([0.1, 0.2, 0.4, 0.5, 0.9, -0.3])
     assert bound(x * scale) / scale == pytest.approx(bound(x), rel=1e-9)
 
 
 def coverage(bound, quantile, truth, n, studies=2000):
-    """Return the share of studies of n seeds whose interval holds the truth."""
+    """Return the share of studies of n seeds whose interval contains the true value."""
     values = quantile(np.random.default_rng(n).random((studies, n)))
     low, high = bound(values.ravel(), [n] * studies).T
     return np.mean((low <= truth) & (truth <= high))
@@ -194,12 +194,12 @@ def coverage(bound, quantile, truth, n, studies=2000):
 @pytest.mark.parametrize("n", [5, 20])
 @BOUNDS
 def test_intervals_of_normal_values_hold_the_centre(bound, n):
-    """Of normal values, 92.5% of intervals at least hold the centre, from five values on."""
+    """For normal values, at least 92.5% of intervals cover the centre, from five values on."""
     assert coverage(bound, special.ndtri, 0.0, n) >= 0.925
 
 
 def test_intervals_of_tied_values_hold_the_mean():
-    """Where one of ten values differs, resamples of equal values don't spoil the interval: 95% hold the mean."""
+    """If one of ten values differs, resamples of equal values are handled: coverage is 95%."""
     assert coverage(statistics.mean_intervals, lambda u: np.where(u < 0.1, 0.5, 1.0), 0.95, 50) >= 0.95
 
 
@@ -211,7 +211,7 @@ def test_resamples_of_equal_values_leave_an_end():
 
 @pytest.mark.parametrize("law", ["normal", "exponential", "ties"])
 def test_expansions_for_many_values_agree_with_resamples(law, monkeypatch):
-    """From a size on, intervals are computed without resamples, and hardly differ: by less than 3% of their width."""
+    """From a certain size, intervals are computed without resamples, and differ by less than 3% of their width."""
     rng = np.random.default_rng(0)
     draws = {"normal": rng.normal, "exponential": rng.exponential, "ties": partial(rng.integers, 0, 3)}
     values = np.asarray(draws[law](size=bootstrap.LARGE), float)
@@ -225,7 +225,7 @@ def test_expansions_for_many_values_agree_with_resamples(law, monkeypatch):
 
 
 def test_many_skewed_values_are_resampled(monkeypatch):
-    """Where one value decides, an expansion would be wrong, and the interval is that of resamples."""
+    """If a single value dominates, an expansion would be wrong, and the interval uses resamples."""
     values = np.append(np.arange(float(bootstrap.LARGE)), 1e9)
     (expanded,) = bootstrap.mean_intervals(values)
     monkeypatch.setattr(bootstrap, "LARGE", values.size + 1)

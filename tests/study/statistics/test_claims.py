@@ -1,4 +1,4 @@
-"""Laws of claims: what is decided by whom and when, that errors are shared, and that the exact tests are exact."""
+"""Tests of claims: decisions, sharing of the error, and exact tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sample(
 )
 @pytest.mark.parametrize("n", [6, 20, 45])
 def test_differences_are_tested_exactly(rates: tuple[float, float], by: float, n: int) -> None:
-    """Whatever the correlation of outcomes, p <= α has a probability of at most α if the difference is the bound."""
+    """Whatever the correlation of outcomes, p <= α has probability at most α if the difference is the bound."""
     first, second = rates
     wins, losses = (grid.ravel() for grid in np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij"))
     possible = wins + losses <= n
@@ -54,7 +54,7 @@ def test_differences_are_tested_exactly(rates: tuple[float, float], by: float, n
 @given(b=st.integers(0, 30), c=st.integers(0, 30), ties=st.integers(0, 30), by=st.sampled_from([-0.3, 0.0, 0.1, 0.4]))
 @settings(max_examples=60)
 def test_tests_and_intervals_of_differences_agree(b: int, c: int, ties: int, by: float) -> None:
-    """A number is below the lower end of the 95% interval exactly where p is below 2.5%."""
+    """A number is below the lower end of the 95% interval exactly if its p is below 2.5%."""
     n = b + c + ties
     above, below = difference_p_values(b, c, n, by)
     low, high = mcnemar_interval(b, c, n)
@@ -65,7 +65,7 @@ def test_tests_and_intervals_of_differences_agree(b: int, c: int, ties: int, by:
 
 
 def test_a_difference_of_0_has_mcnemars_p_value() -> None:
-    """The lesser p-value of both sides is half of McNemar's."""
+    """The smaller p-value of both sides is half of McNemar's."""
     assert min(difference_p_values(9, 2, 30, 0.0)) == pytest.approx(mcnemar(9, 2) / 2)
     assert difference_p_values(0, 0, 0, 0.1) == (1.0, 1.0)
     with pytest.raises(ValueError, match="-1 < difference < 1"):
@@ -75,7 +75,7 @@ def test_a_difference_of_0_has_mcnemars_p_value() -> None:
 
 
 def test_rates_have_the_binomial_test() -> None:
-    """p-values of a rate are the tails of the binomial distribution, and means have none."""
+    """A rate's p-values are binomial tail probabilities, and means have none."""
     solved = sample([1.0] * 15 + [0.0] * 5)
     above, below = solved.p_values or (NAN, NAN)
     assert above == pytest.approx(stats.binom.sf(14, 20, 0.5))
@@ -84,11 +84,11 @@ def test_rates_have_the_binomial_test() -> None:
     assert sample([0.7] * 20, kind="mean").p_values is None
 
 
-# --- what is decided
+# --- decisions
 
 
 def test_a_claim_is_shown_and_refuted_at_the_first_look_that_says_so() -> None:
-    """Clear seeds decide it in the first batch, whatever would have come later."""
+    """Clear seeds decide it in the first batch, whatever comes later."""
     test = ClaimTest(LOOKS)
     shown = test.follow([sample([1.0] * 20 + [0.0] * 40)])
     assert (shown.state, shown.seeds, shown.hold) == ("shown", (20,), (True,))
@@ -97,7 +97,7 @@ def test_a_claim_is_shown_and_refuted_at_the_first_look_that_says_so() -> None:
 
 
 def test_pending_trials_decide_nothing() -> None:
-    """A look waits until all its seeds have ended; seeds that count for nothing hold nothing up."""
+    """A look waits until all its seeds have ended; excluded seeds don't delay it."""
     test = ClaimTest(LOOKS)
     waiting = test.follow([sample([1.0] * 19, complete=19)])
     assert (waiting.state, waiting.seeds, waiting.evidence[0].above) == ("open", (20,), 1.0)
@@ -105,7 +105,7 @@ def test_pending_trials_decide_nothing() -> None:
 
 
 def test_every_cell_must_be_shown_and_one_refutes() -> None:
-    """Cells that are shown get no more seeds; the others go on, and refute the claim or show it."""
+    """Supported cells get no more seeds; the others continue, and refute or support the claim."""
     test, clear = ClaimTest(LOOKS), sample([1.0] * 60)
     open_one = sample([1.0, 0.0] * 10, complete=20)
     course = test.follow([clear, open_one])
@@ -116,7 +116,7 @@ def test_every_cell_must_be_shown_and_one_refutes() -> None:
 
 
 def test_the_last_look_decides_by_the_exact_test_with_what_is_left() -> None:
-    """36 of 60 say too little for bets; the last look has half of the error, a single one all of it, and no bets."""
+    """36 of 60 don't decide by bets; the last look has half of the error, a single look all of it, without bets."""
     values = [1.0, 0.0, 1.0, 0.0, 1.0] * 12  # 36 of 60, p = 0.077
     assert ClaimTest(LOOKS).follow([sample(values)]).state == "undecided"
     values[1] = values[3] = 1.0  # 38, p = 0.026
@@ -131,7 +131,7 @@ def test_the_last_look_decides_by_the_exact_test_with_what_is_left() -> None:
 
 
 def test_an_exact_test_refutes_with_its_share_of_the_cells() -> None:
-    """Of five cells, one refutes the claim at a fifth of what is left for the last look."""
+    """Of five cells, one refutes the claim at a fifth of the error left for the last look."""
     above, low = sample([1.0, 1.0, 1.0, 0.0] * 15), sample([0.0, 0.0, 1.0] * 20)  # 20 of 60: p = 0.0067
     p_values = low.p_values
     assert p_values is not None
@@ -142,14 +142,14 @@ def test_an_exact_test_refutes_with_its_share_of_the_cells() -> None:
 
 
 def test_means_are_decided_by_bets_alone() -> None:
-    """All of the error is for bets where there is no exact test, also with a single look."""
+    """Without an exact test, bets have all of the error, also with a single look."""
     assert ClaimTest(LOOKS).shares("mean") == (0.05, 0.0)
     assert ClaimTest((60,)).shares("mean") == (0.05, 0.0)
     assert ClaimTest((60,)).follow([sample([0.9] * 60, kind="mean")]).state == "shown"
 
 
 def test_an_estimate_has_its_own_scale() -> None:
-    """Mean and interval are in the numbers' units, whatever their limits are."""
+    """Mean and interval have the numbers' units, whatever their limits."""
     times = ClaimSample(np.array([100.0, 300.0] * 30), 500.0, 0.0, 1000.0)
     assert times.mean == 200
     assert 100 < times.interval[0] < 200 < times.interval[1] < 350
@@ -158,7 +158,7 @@ def test_an_estimate_has_its_own_scale() -> None:
 
 @pytest.mark.parametrize("kind", ["rate", "difference", "mean"])
 def test_clear_cells_are_expected_to_need_few_seeds(kind: Kind) -> None:
-    """What is known so far says how many seeds it will take; without any it is in between."""
+    """Results so far give the number of expected seeds; without results it lies between the extremes."""
     test = ClaimTest(LOOKS)
     worst = -1.0 if kind == "difference" else 0.0
     unknown = test.expected(sample([], 0.3, kind), 1)
@@ -169,7 +169,7 @@ def test_clear_cells_are_expected_to_need_few_seeds(kind: Kind) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    """A bound at a limit, a test without looks, and an error that is none."""
+    """A bound at a limit, a test without looks, and an invalid error are refused."""
     with pytest.raises(ValueError, match="low < bound < high"):
         sample([1.0], bound=1.0)
     with pytest.raises(ValueError, match="there must be a look"):
@@ -180,7 +180,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 @pytest.mark.parametrize("is_true", [False, True])
 def test_claims_at_their_bound_are_rarely_decided_wrongly(is_true: bool) -> None:
-    """Of 1,000 studies with two cells, at the bound or just above it, 5% and three deviations at most are wrong."""
+    """Of 1,000 studies with two cells, at the bound or just above it, at most 5% and three deviations are wrong."""
     rng, test, wrong = np.random.default_rng(2), ClaimTest(LOOKS), 0
     bound = 0.5 - 1e-9 * is_true
     for _ in range(1000):
@@ -190,7 +190,7 @@ def test_claims_at_their_bound_are_rarely_decided_wrongly(is_true: bool) -> None
 
 
 def test_more_seeds_share_the_error_with_earlier_looks() -> None:
-    """Each later exact test has half of the error of the one before; the sum is what a verdict's error is."""
+    """Each later exact test has half of the previous one's error; the sum is the error of a verdict."""
     first = ClaimTest((20,))
     assert (first.shares("rate"), first.total_error("rate")) == ((0.0, 0.05), 0.05)
     once = ClaimTest((40,), earlier=(EarlierLook(20, 0.05),))
@@ -202,7 +202,7 @@ def test_more_seeds_share_the_error_with_earlier_looks() -> None:
 
 
 def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
-    """The same seeds again say the same, and spend nothing; other seeds of the same number are another look."""
+    """The same seeds again give the same result and spend no error; other seeds of that number are another look."""
     earlier = (EarlierLook(20, 0.05), EarlierLook(40, 0.025))
     assert ClaimTest((20,), earlier=earlier).shares("rate") == (0.0, 0.05)
     assert ClaimTest((20,), earlier=earlier).total_error("rate") == pytest.approx(0.075)
@@ -211,7 +211,7 @@ def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
 
 
 def test_what_an_earlier_last_look_showed_stays_shown() -> None:
-    """Where seeds are added until claims are decided, raising the most doesn't undo a verdict."""
+    """If seeds are added until claims are decided, raising the maximum doesn't undo a verdict."""
     numbers = np.array([1.0, 1.0, 1.0, 0.0] * 5 + [NAN] * 20)
     whole, partial = (ClaimSample(numbers, 0.5, kind="rate", complete=count) for count in (None, 20))
     assert ClaimTest((10, 20)).follow([whole]).state == "shown"
@@ -223,7 +223,7 @@ def test_what_an_earlier_last_look_showed_stays_shown() -> None:
 
 @pytest.mark.parametrize("is_adaptive", [False, True])
 def test_raised_seeds_keep_the_error_that_is_said(is_adaptive: bool) -> None:
-    """A rate at its bound is called above it in fewer studies than is said, though seeds are raised five times."""
+    """A rate at its bound is called above it within the stated error, though seeds are raised five times."""
     rng, shown, studies = np.random.default_rng(0), 0, 300
     for _ in range(studies):
         sample = ClaimSample((rng.random(160) < 0.5).astype(float), 0.5, kind="rate")

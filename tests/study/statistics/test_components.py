@@ -1,4 +1,4 @@
-"""Laws of variance shares: what they are of, what they don't depend on, and that intervals hold them."""
+"""Variance shares: reference values, invariances, and coverage of intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def drawn(
 
 
 def analysis_of_variance(y: Floats) -> list[float]:
-    """Compute the estimates as textbooks do, from mean squares."""
+    """Compute the textbook estimates from mean squares."""
     rows, columns = y.shape
     mean, of_rows, of_columns = y.mean(), y.mean(axis=1, keepdims=True), y.mean(axis=0, keepdims=True)
     first = columns * np.sum((of_rows - mean) ** 2) / (rows - 1)
@@ -42,7 +42,7 @@ def test_a_complete_array_is_analysed_as_usual() -> None:
 
 
 def test_pairs_give_the_same_one_by_one() -> None:
-    """With numbers missing, the means of products are those of all pairs that share a row, a column or nothing."""
+    """With missing numbers, the means of products cover all pairs that share a row, a column or nothing."""
     y, mask = drawn((0.4, 0.3, 0.3), (4, 5)), np.ones((4, 5), bool)
     mask[1, 2] = mask[3, 0] = False
     places, values = np.argwhere(mask), y[mask] - y[mask].mean()
@@ -69,7 +69,7 @@ def test_estimates_are_right_on_average(is_nested: bool) -> None:
 
 
 def test_order_place_and_scale_of_numbers_say_nothing() -> None:
-    """Seeds in another order, a constant added and another unit leave the shares; variances change with the unit."""
+    """Order, location and unit of the numbers don't change the shares; variances change with the unit."""
     y, rng = drawn((0.6, 0.1, 0.3), (12, 9)), np.random.default_rng(3)
     of = variance_shares(y)
     moved = variance_shares(7 - 3 * y[rng.permutation(12)][:, rng.permutation(9)])
@@ -83,7 +83,7 @@ def test_order_place_and_scale_of_numbers_say_nothing() -> None:
 
 
 def test_a_source_without_effect_may_have_no_share() -> None:
-    """Its interval reaches 0; that of the source that decides doesn't; where nothing is left, the rest has none."""
+    """Its interval reaches 0, unlike that of the dominant source; a zero residual has no share."""
     of = variance_shares(drawn((0.7, 0.0, 0.3), (20, 20)))
     assert of is not None
     assert of.intervals[0][0] > 0.3
@@ -95,17 +95,17 @@ def test_a_source_without_effect_may_have_no_share() -> None:
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.85])
 def test_success_has_the_shares_of_the_latent_numbers(rate: float) -> None:
-    """With many seeds the latent shares are known, whatever the rate is."""
+    """With many seeds the latent shares are estimated, whatever the rate."""
     y = drawn((0.5, 0.2, 0.3), (120, 120), 5)
     of = variance_shares((y < special.ndtri(rate)).astype(float), is_success=True)
     assert of is not None
     assert of.shares == pytest.approx((0.5, 0.2, 0.3), abs=0.12)
     assert sum(of.shares) == pytest.approx(1)
-    assert of.variances[0] < 0.5 * rate * (1 - rate)  # those of 0 and 1 are less
+    assert of.variances[0] < 0.5 * rate * (1 - rate)  # the shares of the 0s and 1s are smaller
 
 
 def test_nested_seeds_have_two_shares() -> None:
-    """The second has the combination in it, and its variance counts a trial, not a seed that others share."""
+    """The second share includes the combination's, and its variance counts trials, not shared seeds."""
     of = variance_shares(drawn((0.4, 0.3, 0.3), (30, 8), is_nested=True), is_nested=True)
     assert of is not None
     assert of.shares[2] == of.variances[1] == 0
@@ -115,7 +115,7 @@ def test_nested_seeds_have_two_shares() -> None:
 
 
 def test_a_few_missing_numbers_change_little() -> None:
-    """Shares are estimated from the trials that there are."""
+    """Shares are estimated from the available trials."""
     y = drawn((0.6, 0.0, 0.4), (20, 20), 8)
     whole = variance_shares(y)
     y[2, 3] = y[5, 5] = y[9, 0] = NAN
@@ -127,7 +127,7 @@ def test_a_few_missing_numbers_change_little() -> None:
 
 
 def test_seeds_without_trials_say_nothing() -> None:
-    """A study that has only begun has the shares of the seeds that it has begun with."""
+    """A study in progress has the shares of the seeds it has started."""
     y = drawn((0.5, 0.1, 0.4), (8, 6), 4)
     padded = np.pad(y, ((1, 2), (0, 3)), constant_values=NAN)
     assert variance_shares(padded) == variance_shares(y)
@@ -136,7 +136,7 @@ def test_seeds_without_trials_say_nothing() -> None:
 @pytest.mark.parametrize("is_nested", [False, True])
 @pytest.mark.parametrize("is_success", [False, True])
 def test_few_trials_have_shares_or_none(is_success: bool, is_nested: bool) -> None:
-    """Whatever is missing, intervals are within [0, 1] and hold their shares, or there is nothing, and no warning."""
+    """With any missing trials, intervals within [0, 1] contain their shares, or are absent, without a warning."""
     rng, found = np.random.default_rng(9), 0
     for _ in range(150):
         shape = (int(rng.integers(2, 6)), int(rng.integers(2, 6)))
@@ -154,7 +154,7 @@ def test_few_trials_have_shares_or_none(is_success: bool, is_nested: bool) -> No
 
 
 def test_seeds_are_left_out_one_at_a_time() -> None:
-    """The jackknife's bounds are those of arrays from which each row and each column is deleted in turn."""
+    """The jackknife's bounds equal those of arrays with each row and each column deleted in turn."""
     y, mask = drawn((0.4, 0.2, 0.4), (7, 6), 2), np.ones((7, 6), bool)
     mask[0, 0] = mask[4, 2] = False
     y = np.where(mask, y, 0.0)
@@ -170,7 +170,7 @@ def test_seeds_are_left_out_one_at_a_time() -> None:
 
 
 def test_more_trials_bring_most_where_they_are_new_in_what_matters() -> None:
-    """New seeds of a source without effect bring nothing, plain seeds bring the most."""
+    """New seeds of a source without effect add no precision, and plain seeds add the most."""
     of = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
     first, second, both = of.errors_after(100)
     assert second == of.standard_error
@@ -179,7 +179,7 @@ def test_more_trials_bring_most_where_they_are_new_in_what_matters() -> None:
 
 
 def test_rates_of_trials_that_share_their_seeds_are_known_less_well() -> None:
-    """Where one source decides, twenty of its seeds count as about twenty trials; where none does, all count."""
+    """If one source dominates, twenty of its seeds count as about twenty trials; if none does, all trials count."""
     decided = np.repeat((np.arange(20) < 12).astype(float)[:, None], 20, axis=1)
     low, high = shared_rate_interval(decided) or (NAN, NAN)
     apart = wilson(12, 20)
@@ -196,7 +196,7 @@ def test_rates_of_trials_that_share_their_seeds_are_known_less_well() -> None:
 
 
 def test_rates_of_few_seeds_count_as_the_fewest() -> None:
-    """Two data seeds tell nothing of their variance, so that 40 trials count as two; independent ones all count."""
+    """Two data seeds can't estimate their variance, so 40 trials count as two; independent trials all count."""
     solved = np.repeat([[1.0, 0.0]], 20, axis=0)
     assert shared_rate_interval(solved) == pytest.approx(clopper_pearson(1, 2), abs=1e-5)
     alone = np.array([[1.0], [0.0], [1.0], [1.0], [0.0], [1.0]])
@@ -213,7 +213,7 @@ def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize(("rate", "shape"), [(0.05, (20, 20)), (0.95, (12, 4)), (0.1, (5, 12))])
 def test_intervals_hold_rates_near_zero_and_one(rate: float, shape: tuple[int, int]) -> None:
-    """Of 60 studies in which one source makes most of the variance, 5% and three deviations at most miss the rate."""
+    """Of 60 studies with one dominant source, at most 5% and three deviations miss the rate."""
     arrays = [drawn((0.8, 0.1, 0.1), shape, 300 + seed) < special.ndtri(rate) for seed in range(60)]
     bounds = [shared_rate_interval(array.astype(float)) or (NAN, NAN) for array in arrays]
     missed = sum(not low <= rate <= high for low, high in bounds)
@@ -230,7 +230,7 @@ def test_intervals_hold_rates_near_zero_and_one(rate: float, shape: tuple[int, i
     ],
 )
 def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_success: bool, seeds: int) -> None:
-    """Of 200 studies with so many seeds of each source, 5% and three deviations at most miss a share."""
+    """Of 200 studies with these numbers of seeds, at most 5% and three deviations miss a share."""
     missed = np.zeros(3)
     for seed in range(200):
         y = drawn(shares, (seeds, seeds), 100 + seed)
@@ -245,7 +245,7 @@ def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_succes
 
 
 def test_what_says_nothing_has_no_shares() -> None:
-    """Too few seeds, equal numbers; infinity and counts are refused."""
+    """Too few seeds and equal numbers have none; infinity and counts are refused."""
     assert variance_shares(np.ones((5, 5)), is_success=True) is None
     assert variance_shares(drawn((0.5, 0, 0.5), (2, 9))) is None
     assert variance_shares(drawn((0.5, 0, 0.5), (9, 2))) is None
@@ -259,7 +259,7 @@ def test_what_says_nothing_has_no_shares() -> None:
 
 
 def test_counts_of_rows_say_what_their_trials_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many trials of a seed are drawn as a count, to the same summaries, and to intervals that are nearly the same."""
+    """Many trials of a seed are drawn as a count, with equal summaries and nearly equal intervals."""
     rng = np.random.default_rng(1)
     solved = (rng.random((40, 60)) < rng.random((40, 1))).astype(float)
     mask = np.ones(solved.shape, bool)

@@ -1,6 +1,6 @@
-"""Seeds added until an interval is narrow enough: its coverage, compared with an independent simulation.
+"""Seeds added until an interval is narrow: coverage compared with an independent simulation.
 
-The simulation draws studies seed by seed, looks after each batch and stops by intervals of its own.
+The simulation draws studies seed by seed, looks after each batch and stops by its own intervals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SAMPLINGS = [
     FixedWidth(half_width=0.1, batch=20, most=100),
     FixedWidth(half_width=0.2, batch=7, most=30),
     FixedWidth(half_width=0.1, batch=1, most=60),
-    FixedWidth(half_width=0.02, batch=20, most=400),  # never reached but near the ends
+    FixedWidth(half_width=0.02, batch=20, most=400),  # reached only near the ends
 ]
 STUDIES = 4000
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def wilson(sampling: FixedWidth, n: int) -> Floats:
 
 
 def simulated(sampling: FixedWidth, rate: float, bounds=exact) -> tuple[float, Floats]:
-    """Draw studies, each stopped at the first look that has a narrow interval: the coverage, and the seeds used."""
+    """Draw studies, each stopped at the first look with a narrow interval; return coverage and seeds used."""
     rng = np.random.default_rng(5)
     solved = np.cumsum(rng.random((STUDIES, sampling.most)) < rate, axis=1)
     running, holds, used = np.ones(STUDIES, bool), np.zeros(STUDIES, bool), np.zeros(STUDIES)
@@ -60,7 +60,7 @@ def simulated(sampling: FixedWidth, rate: float, bounds=exact) -> tuple[float, F
 
 
 def near_the_jumps(sampling: FixedWidth) -> Floats:
-    """Return the rates at which any interval of any look ends, from both sides."""
+    """Return the rates at the ends of all intervals of all looks, approached from both sides."""
     ends = np.unique(np.concatenate([exact(sampling, n).ravel() for n in sampling.looks]))
     ends = ends[(ends > 0) & (ends < 1)][:: max(1, len(ends) // 500)]
     return np.concatenate([ends * (1 - 1e-9), np.minimum(ends * (1 + 1e-9), 1)])
@@ -68,7 +68,7 @@ def near_the_jumps(sampling: FixedWidth) -> Floats:
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_the_coverage_holds_at_every_rate(sampling):
-    """Wherever the rate is, near the rates at which an interval ends or between, 95% of intervals hold it."""
+    """At rates near interval ends and between them, 95% of intervals contain the rate."""
     for rates in (near_the_jumps(sampling), np.linspace(0, 1, 501)):
         assert sampling.coverage(rates).min() >= 0.95
 
@@ -76,7 +76,7 @@ def test_the_coverage_holds_at_every_rate(sampling):
 @pytest.mark.parametrize("rate", [0.02, 0.06, 0.3, 0.5, 0.91])
 @pytest.mark.parametrize("sampling", SAMPLINGS[:3])
 def test_coverage_and_seeds_are_those_of_a_simulation(sampling, rate):
-    """What is computed of the rule is what studies come to that follow it, within four standard errors."""
+    """The rule's computed properties match simulated studies within four standard errors."""
     holds, used = simulated(sampling, rate)
     coverage = float(sampling.coverage(np.array([rate]))[0])
     assert holds == pytest.approx(coverage, abs=4 * np.sqrt(coverage * (1 - coverage) / STUDIES) + 1e-9)
@@ -85,13 +85,13 @@ def test_coverage_and_seeds_are_those_of_a_simulation(sampling, rate):
 
 @pytest.mark.parametrize("rate", [0.002, 0.09, 0.128])
 def test_wilson_does_not_hold_what_it_says_under_the_same_rule(rate):
-    """Stopped when Wilson's own interval is narrow enough, it misses these rates in more than 6% of studies."""
+    """Stopped at a narrow Wilson interval, it misses these rates in more than 6% of studies."""
     assert simulated(DEMO, rate, wilson)[0] < 0.94
     assert simulated(DEMO, rate)[0] >= 0.95
 
 
 def test_expected_over_all_rates_is_the_mean_of_expected():
-    """Without a rate, the expectation is that over rates spread evenly."""
+    """Without a rate, the expectation is over uniformly distributed rates."""
     rates = (np.arange(500) + 0.5) / 500
     assert DEMO.expected() == pytest.approx(np.mean([DEMO.expected(rate) for rate in rates]), rel=1e-3)
 
@@ -109,7 +109,7 @@ def test_counting_failures_mirrors_the_interval(count):
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @given(seed=st.integers(0, 2**32), rate=st.floats(0, 1))
 def test_it_ends_narrow_or_with_all_seeds(sampling, seed, rate):
-    """The rule ends with an interval that is narrow enough, or with as many seeds as allowed."""
+    """The rule ends with a narrow interval, or with the maximum of seeds."""
     solved = np.random.default_rng(seed).random(sampling.most) < rate
     n = next(n for n in (*sampling.looks, 0) if n == 0 or sampling.is_narrow(int(solved[:n].sum()), n))
     if n:
@@ -121,14 +121,14 @@ def test_it_ends_narrow_or_with_all_seeds(sampling, seed, rate):
 
 
 def test_more_seeds_allowed_than_ever_needed_change_nothing():
-    """Where every study has ended long before, a greater `most` costs neither time nor width."""
+    """If every study ends long before, a greater `most` costs neither time nor width."""
     some, many = (FixedWidth(half_width=0.1, batch=20, most=most) for most in (200, 10**6))
     assert some.nominal == many.nominal
     assert some.expected(0.5) == many.expected(0.5) < 200
 
 
 def test_one_look_costs_nothing():
-    """With one look there is nothing to allow for: the intervals are Clopper and Pearson's as they are."""
+    """With one look no correction is needed: the intervals are Clopper and Pearson's."""
     sampling = FixedWidth(half_width=0.05, batch=100, most=100)
     assert sampling.looks == (100,)
     assert sampling.nominal == pytest.approx(0.95)
@@ -137,7 +137,7 @@ def test_one_look_costs_nothing():
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.001, 0.5))
 def test_clopper_and_pearson_are_scipys(count, error):
-    """The intervals of many counts are those that scipy's exact test gives one by one."""
+    """The vectorised intervals equal those of scipy's exact test."""
     k, n = count
     theirs = stats.binomtest(k, n).proportion_ci(1 - error, method="exact")
     (ours,) = clopper_pearsons([k], [n], error)
@@ -145,7 +145,7 @@ def test_clopper_and_pearson_are_scipys(count, error):
 
 
 def test_of_no_seed_nothing_is_known():
-    """Before there is a result, the rate may be anything."""
+    """Without results, the interval is [0, 1]."""
     assert DEMO.interval(0, 0) == (0.0, 1.0)
     assert not DEMO.is_narrow(0, 0)
 
@@ -162,7 +162,7 @@ def test_of_no_seed_nothing_is_known():
     ],
 )
 def test_impossible_samplings_are_refused(changed, message):
-    """What can't be is an error that says what must hold and what was given."""
+    """The error shows the rule and the value given."""
     with pytest.raises(ValueError, match=message):
         FixedWidth(**{"half_width": 0.05, "batch": 20, "most": 400} | changed)
 

@@ -1,4 +1,4 @@
-"""What profile-likelihood intervals have in common: known answers, and a search that converges."""
+"""Common parts of profile-likelihood intervals: known values, and convergence of the root search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_rests_have_their_known_values(x, digamma, trigamma, stirling):
 
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 20)), min_size=1, max_size=8))
 def test_root_finds_each_zero(lines):
-    """Functions that Newton's method alone overshoots (arctan far from its zero) are zero at the solution."""
+    """Roots are found for functions on which Newton's method overshoots (arctan far from its zero)."""
     zero, width = np.array(lines).T
     solution = root(lambda x: (np.arctan((x - zero) / width), width / (width**2 + (x - zero) ** 2)), zero + 10)
     assert solution == pytest.approx(zero, abs=1e-12)
@@ -49,7 +49,7 @@ def test_root_stays_above_its_end():
 
 
 def test_root_of_what_cannot_be_computed_is_nan():
-    """A function that is NaN ends its search, and its neighbour's zero is still found."""
+    """A NaN function ends its own search, and its neighbour's zero is still found."""
     solution = root(lambda x: (np.log(x) * [1.0, np.nan], 1 / x), np.array([2.0, 2.0]))
     assert solution[0] == pytest.approx(1.0)
     assert math.isnan(solution[1])
@@ -57,7 +57,7 @@ def test_root_of_what_cannot_be_computed_is_nan():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_gamma_interval_solves_its_equations(seed):
-    """At both ends, with the best shape there, the deviance is the quantile of χ², to nine digits."""
+    """At both ends, with the best shape there, the deviance is the χ² quantile to nine digits."""
     x = np.random.default_rng(seed).gamma(10.0 ** (seed / 2 - 1), 5e4, 20)
     allowed = stats.chi2.ppf(0.95, 1)
 

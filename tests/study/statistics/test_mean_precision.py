@@ -1,4 +1,4 @@
-"""Means to a desired precision: the looks, the rule, the interval, and how often it holds the mean."""
+"""Means to a desired precision: looks, stopping rule, interval, and coverage."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SAMPLING = MeanPrecision(0.5, 20, 200)
 
 
 def test_the_first_look_is_late_enough() -> None:
-    """No look before 40 seeds, except the last; all are after whole batches."""
+    """There is no look before 40 seeds, except the last; all are after whole batches."""
     assert SAMPLING.looks == tuple(range(40, 201, 20))
     assert MeanPrecision(0.5, 7, 100).looks[0] == 42
     assert MeanPrecision(0.5, 20, 30).looks == (30,)
 
 
 def test_the_rule_is_students_interval() -> None:
-    """A sample is narrow exactly if scipy's interval is; the interval never claims more than was asked for."""
+    """A sample is narrow exactly if scipy's interval is; the interval is never narrower than requested."""
     rng = np.random.default_rng(0)
     for scale in (0.5, 1.5, 1.7, 4.0):
         x = rng.normal(3.0, scale, 40)
@@ -30,7 +30,7 @@ def test_the_rule_is_students_interval() -> None:
 
 
 def test_what_says_nothing_of_the_deviation_ends_nothing() -> None:
-    """Equal values and single ones have no interval, and any number of seeds may be needed."""
+    """Equal and single values have no interval, and no bound on the required seeds."""
     for values in ([], [1.0], [2.0] * 40):
         assert not SAMPLING.is_narrow(values)
         assert SAMPLING.interval(values) is None
@@ -38,7 +38,7 @@ def test_what_says_nothing_of_the_deviation_ends_nothing() -> None:
 
 
 def test_normal_means_are_held() -> None:
-    """Of 2,000 studies that follow the rule, 95% hold the mean, apart from chance."""
+    """Of 2,000 studies that follow the rule, 95% cover the mean, apart from chance."""
     sampling = MeanPrecision(0.25, 20, 400)
     rng, holds = np.random.default_rng(7), 0
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""Interquartile means, profiles and probabilities over several cells agree with what others compute."""
+"""Interquartile means, profiles and probabilities over several cells agree with reference implementations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from study.statistics import SeedValues
 
 
 def drawn(cells=3, seeds=8, *, seed=0, first_seed=0, shift=0.0, digits=9):
-    """Draw normal values, rounded to so many digits."""
+    """Draw normal values, rounded to a number of digits."""
     values = (np.random.default_rng(seed).normal(size=(cells, seeds)) + shift).round(digits)
     return SeedValues({f"task {c}": {first_seed + s: float(values[c, s]) for s in range(seeds)} for c in range(cells)})
 
@@ -26,21 +26,21 @@ def samples(values):
 
 
 def test_the_interquartile_mean_is_the_mean_of_the_cells():
-    """Each cell counts alike, however many seeds it has. SciPy's trimmed mean is the same for multiples of four."""
+    """Cells have equal weights, whatever their seeds. SciPy's trimmed mean is the same for multiples of four."""
     values = SeedValues({**drawn(1).by_cell, "long": dict(enumerate([9.0, 1.0, 2.0, 4.0] * 5))})
     expected = np.mean([stats.trim_mean(sample, 0.25) for sample in samples(values)])
     assert statistics.interquartile_mean_over_cells(values).value == pytest.approx(expected)
 
 
 def test_one_cell_has_the_interval_of_a_cell():
-    """It is that of a row of a report, to the last bit."""
+    """It equals that of a report's row, to the last bit."""
     values = drawn(1, 12)
     interval = statistics.interquartile_mean_over_cells(values).interval
     assert interval == tuple(statistics.interquartile_mean_intervals(samples(values)[0])[0])
 
 
 def test_seeds_in_common_make_the_interval_wider():
-    """Copies of one cell say no more than it does; as many cells with seeds of their own do."""
+    """Copies of one cell add no information; cells with their own seeds do."""
     (sample,) = drawn(1, 20).samples
     copies = SeedValues(dict.fromkeys(range(8), sample))
     others = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
@@ -53,7 +53,7 @@ def test_seeds_in_common_make_the_interval_wider():
 
 
 def test_the_order_of_cells_and_seeds_does_not_matter():
-    """The same values have the same estimates and intervals, to the last bit."""
+    """Permuted values have the same estimates and intervals, to the last bit."""
     values = drawn(3, 9)
     turned = SeedValues({cell: dict(reversed(of.items())) for cell, of in reversed(values.by_cell.items())})
     for estimate in (
@@ -65,7 +65,7 @@ def test_the_order_of_cells_and_seeds_does_not_matter():
 
 
 def test_few_seeds_and_equal_values_have_no_interval():
-    """With four seeds in a cell nothing is honest; if all values are equal, they don't say how much others differ."""
+    """Four seeds in a cell don't allow a valid interval; equal values have no variance."""
     assert statistics.interquartile_mean_over_cells(drawn(3, 4)).interval is None
     equal = SeedValues({"a": dict.fromkeys(range(9), 1.0), "b": dict.fromkeys(range(9), 3.0)})
     assert statistics.interquartile_mean_over_cells(equal) == statistics.MeanOverCells(2.0, None)
@@ -80,7 +80,7 @@ def test_cells_that_lack_some_seeds_have_an_interval():
 
 
 def test_an_interquartile_mean_of_infinity_is_refused():
-    """Such a trial has no number, and doesn't belong into a mean."""
+    """A trial with an infinite value has no place in a mean."""
     with pytest.raises(ValueError, match="finite"):
         statistics.interquartile_mean_over_cells(SeedValues({"a": {0: math.inf, 1: 0.0}}))
 
@@ -103,19 +103,19 @@ def test_the_profile_counts_what_is_better(higher_is_better):
 
 
 def test_the_band_of_one_cell_is_kolmogorovs():
-    """It reaches as far as SciPy's exact test of a distribution doesn't reject."""
+    """Its half-width is the critical value of SciPy's exact Kolmogorov test."""
     for n in (1, 5, 20):
         reach = statistics.performance_profile(drawn(1, n), higher_is_better=True).reach
-        at_edge = np.arange(n) / n + reach  # a uniform sample whose greatest distance is the reach
+        at_edge = np.arange(n) / n + reach  # a uniform sample whose greatest distance is the half-width
         assert stats.kstest(at_edge.clip(0, 1), "uniform", method="exact").pvalue == pytest.approx(0.05, rel=1e-3)
-    # the greatest distance has to be below the end that is left
+    # the greatest distance must be below the remaining end
     profile = statistics.performance_profile(drawn(1, 5), higher_is_better=True)
     assert profile.low.min() == 0
     assert profile.high.max() == 1
 
 
 def test_the_band_of_many_cells_is_narrower_unless_they_are_copies():
-    """Cells with other seeds average out; copies say what one says; equal values pretend nothing."""
+    """Cells with other seeds average out; copies add no information; equal values have no narrow band."""
     (sample,) = drawn(1, 20).samples
     one = statistics.performance_profile(SeedValues({0: sample}), higher_is_better=True).reach
     copies = SeedValues(dict.fromkeys(range(8), sample))
@@ -127,7 +127,7 @@ def test_the_band_of_many_cells_is_narrower_unless_they_are_copies():
 
 
 def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
-    """Of 300 studies of four cells, at least 93% have a band that the true profile never leaves."""
+    """Of 300 studies of four cells, at least 93% have a band that contains the entire true profile."""
     truth = stats.norm.sf(np.linspace(-3, 3, 601))
     held = 0
     for study in range(300):
@@ -140,7 +140,7 @@ def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
 
 
 def test_with_seeds_of_their_own_the_probability_is_that_of_mann_and_whitney():
-    """In each cell it is U/(m n), ties counted half."""
+    """In each cell it is U/(m n), with ties counted half."""
     of, over = drawn(3, 9, digits=1, shift=0.4), drawn(3, 7, seed=1, first_seed=100, digits=1)
     expected = np.mean(
         [
@@ -162,7 +162,7 @@ def test_trials_of_one_seed_are_not_compared_with_each_other():
 
 
 def test_the_two_probabilities_of_a_pair_add_up_to_one():
-    """Exchanged, methods have the mirrored interval."""
+    """Exchanged methods have the mirrored interval."""
     a, b = drawn(3, 9, digits=1), drawn(3, 9, seed=1, digits=1, shift=0.5)
     first = statistics.probability_of_improvement(of=a, over=b, higher_is_better=True)
     second = statistics.probability_of_improvement(of=b, over=a, higher_is_better=True)
@@ -171,7 +171,7 @@ def test_the_two_probabilities_of_a_pair_add_up_to_one():
 
 
 def test_the_variance_is_the_jackknifes():
-    """For many seeds the interval is that of normal approximation, with the variance of leaving out one seed each."""
+    """For many seeds the interval is the normal approximation with the jackknife variance over seeds."""
     rng = np.random.default_rng(3)
     n = 150
     common = rng.normal(size=n)
@@ -201,13 +201,13 @@ def test_a_sweep_of_few_seeds_is_no_certainty():
 
 
 def test_a_trial_without_a_number_is_worse_than_any():
-    """Infinity on the bad side loses against numbers, and ties with its like."""
+    """Infinity on the bad side loses against numbers, and ties with itself."""
     of, over = SeedValues({"a": {0: -math.inf, 1: 1.0}}), SeedValues({"a": {2: 0.0, 3: -math.inf}})
     assert statistics.probability_of_improvement(of=of, over=over, higher_is_better=True).value == (2.5) / 4
 
 
 def test_methods_without_a_pair_are_refused():
-    """Cells must be the same, and in each there are two different seeds; one trial each has no interval."""
+    """Cells must be equal, each with two different seeds; one trial in each has no interval."""
     a, b = SeedValues({"a": {0: 1.0}}), SeedValues({"a": {1: 0.0}})
     assert statistics.probability_of_improvement(of=a, over=b, higher_is_better=True).interval is None
     with pytest.raises(ValueError, match="one has a single seed"):

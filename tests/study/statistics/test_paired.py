@@ -1,4 +1,4 @@
-"""Statistics of the same seeds agree with what others compute, and are exact where they say so."""
+"""Statistics of paired seeds agree with reference implementations, and exact ones are exact."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from study import statistics
 
 @pytest.mark.parametrize(("first_only", "second_only"), [(0, 0), (5, 0), (6, 0), (1, 7), (20, 33), (400, 460)])
 def test_mcnemar_is_the_binomial_test_of_the_discordant_seeds(first_only, second_only):
-    """It is that of the two-sided binomial test with one half."""
+    """It equals the two-sided binomial test with one half."""
     n = first_only + second_only
     expected = stats.binomtest(first_only, n).pvalue if n else 1.0
     assert statistics.mcnemar(first_only, second_only) == pytest.approx(expected, rel=1e-9)
 
 
 def test_five_seeds_can_not_tell_and_six_can():
-    """The least number of discordant seeds is the least that brings p below 5%."""
+    """The minimal number of discordant seeds is the smallest with p below 5%."""
     n = statistics.LEAST_DISCORDANT
     assert statistics.mcnemar(n, 0) <= 0.05 < statistics.mcnemar(n - 1, 0)
     assert statistics.sign_flip([1.0] * n).p_value <= 0.05 < statistics.sign_flip([1.0] * (n - 1)).p_value
@@ -31,7 +31,7 @@ def test_five_seeds_can_not_tell_and_six_can():
 
 @pytest.mark.parametrize("n", [1, 6, 13, 40])
 def test_the_interval_of_rates_excludes_zero_exactly_where_the_test_rejects(n):
-    """Over all counts that n seeds can have."""
+    """Interval and test agree for all counts of n seeds."""
     for first_only in range(n + 1):
         for second_only in range(n + 1 - first_only):
             low, high = statistics.mcnemar_interval(first_only, second_only, n)
@@ -41,7 +41,7 @@ def test_the_interval_of_rates_excludes_zero_exactly_where_the_test_rejects(n):
 
 @pytest.mark.parametrize("n", [5, 10, 30])
 def test_the_interval_of_rates_holds_the_difference_at_all_rates(n):
-    """Its coverage, added up over all counts, is at least 95% wherever it is computed."""
+    """The coverage, summed over all counts, is at least 95% at all computed rates."""
     counts = [(b, c) for b in range(n + 1) for c in range(n + 1 - b)]
     bounds = np.array([statistics.mcnemar_interval(b, c, n) for b, c in counts])
     for first_only, second_only in itertools.product((0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.95), repeat=2):
@@ -66,7 +66,7 @@ def test_the_interval_of_rates_is_that_of_drawn_beta_variables():
 
 
 def test_the_interval_of_rates_mirrors_and_reaches_the_ends():
-    """Exchanged, methods have the mirrored interval; no discordant seed leaves Clopper and Pearson's upper end."""
+    """Exchanged methods have the mirrored interval; without discordant seeds, the end is Clopper and Pearson's."""
     low, high = statistics.mcnemar_interval(9, 4, 30)
     assert statistics.mcnemar_interval(4, 9, 30) == pytest.approx((-high, -low))
     assert statistics.mcnemar_interval(20, 0, 20)[1] == pytest.approx(1.0)
@@ -75,7 +75,7 @@ def test_the_interval_of_rates_mirrors_and_reaches_the_ends():
 
 
 def test_impossible_counts_are_refused():
-    """Negative counts, and more discordant seeds than seeds, are errors that say what was given."""
+    """Negative counts, and more discordant seeds than seeds, are errors that show the values."""
     with pytest.raises(ValueError, match="counts must be >= 0, but got -1, 3"):
         statistics.mcnemar(-1, 3)
     with pytest.raises(ValueError, match=r"got 3 \+ 4 of 6"):
@@ -83,7 +83,7 @@ def test_impossible_counts_are_refused():
 
 
 def test_more_seeds_are_told_by_the_share_that_differ():
-    """Two discordant of 10 seeds: 30 seeds have six. Without any, nothing is known."""
+    """Two discordant of 10 seeds: 30 seeds have six. Without any, the number is unknown."""
     assert statistics.more_seeds(1, 1, 10) == 20
     assert statistics.more_seeds(3, 3, 10) == 0
     assert statistics.more_seeds(0, 0, 10) is None
@@ -92,7 +92,7 @@ def test_more_seeds_are_told_by_the_share_that_differ():
 
 @pytest.mark.parametrize("level", [0.5, 0.05, 1 / 32, 0.05 / 819, 0.05 / 820, 1e-9])
 def test_seeds_needed_reach_the_level_and_fewer_do_not(level):
-    """The least p-value of so many informative seeds is at most the level, and both tests attain it."""
+    """The smallest p-value of that many informative seeds is at most the level, and both tests attain it."""
     n = statistics.seeds_needed(level)
     assert statistics.least_p_value(n) <= level < statistics.least_p_value(n - 1)
     assert statistics.mcnemar(n, 0) == pytest.approx(statistics.least_p_value(n))
@@ -109,7 +109,7 @@ def test_impossible_levels_and_numbers_of_seeds_are_refused():
 
 @pytest.mark.parametrize("n", [3, 6, 9, 13])
 def test_sign_flips_are_the_permutation_test_of_all_signs(n):
-    """The p-value is that of scipy's test over all 2ⁿ sign vectors."""
+    """The p-value equals that of scipy's test over all 2ⁿ sign vectors."""
     differences = np.random.default_rng(n).normal(0.4, 1.0, n).round(1)
     expected = stats.permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=math.inf, alternative="two-sided"
@@ -118,7 +118,7 @@ def test_sign_flips_are_the_permutation_test_of_all_signs(n):
 
 
 def test_the_interval_is_where_the_test_does_not_reject():
-    """Shifted to just within an end of the interval the p-value is above 5%, and just beyond it is not."""
+    """The p-value is above 5% just within an end of the interval, and not just beyond it."""
     for n in (8, 12, 40):
         differences = np.random.default_rng(n).gamma(2.0, 1.0, n)
         low, high = statistics.sign_flip(differences).interval
@@ -129,7 +129,7 @@ def test_the_interval_is_where_the_test_does_not_reject():
 
 
 def test_sign_flips_of_zeros_and_ones_are_mcnemar():
-    """Where outcomes are 0 or 1, the test of differences is the exact test of rates."""
+    """For outcomes of 0 and 1, the test of differences is the exact test of rates."""
     for wins, losses, ties in itertools.product((0, 2, 7), (0, 1, 3), (0, 3)):
         differences = [1.0] * wins + [-1.0] * losses + [0.0] * ties
         if differences:
@@ -137,7 +137,7 @@ def test_sign_flips_of_zeros_and_ones_are_mcnemar():
 
 
 def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
-    """The subsets that are drawn are always the same, and near what all of them would say."""
+    """The drawn subsets are deterministic, and their p-value is near the exact one."""
     differences = np.random.default_rng(0).normal(0.3, 1.0, 60)
     both = statistics.sign_flip(differences)
     assert both == statistics.sign_flip(differences)
@@ -147,7 +147,7 @@ def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-9, 1.0, 1e150, 1e307])
 def test_the_unit_of_differences_makes_no_difference(unit):
-    """p-values are equal in all units, and estimates and intervals are multiples of each other."""
+    """p-values are equal in all units, and estimates and intervals scale."""
     differences = np.array([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
     both, other = statistics.sign_flip(differences), statistics.sign_flip(unit * differences)
     assert other.p_value == both.p_value
@@ -158,7 +158,7 @@ def test_the_unit_of_differences_makes_no_difference(unit):
 @pytest.mark.parametrize("seeds", [10, 40])
 @pytest.mark.parametrize(("small", "great"), [(1e-9, 1e5), (5e-324, 1.7e308)])
 def test_a_method_worse_on_all_seeds_is_worse_at_any_scale(seeds, small, great):
-    """One great difference beside small ones of the same sign takes nothing away from the exact p-value."""
+    """A large difference beside small ones of the same sign doesn't change the exact p-value."""
     both = statistics.sign_flip([small] * (seeds - 1) + [great])
     assert both.p_value == statistics.least_p_value(seeds)
     assert 0 < both.interval[0] <= both.estimate <= great
@@ -166,14 +166,14 @@ def test_a_method_worse_on_all_seeds_is_worse_at_any_scale(seeds, small, great):
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=10))
 def test_the_interval_of_any_numbers_excludes_zero_exactly_where_the_test_rejects(differences):
-    """At every level that p-values can be near, p-value and interval say the same."""
+    """At every level near possible p-values, p-value and interval agree."""
     for confidence in (0.5, 0.75, 0.9, 0.95):
         both = statistics.sign_flip(differences, confidence)
         assert (both.interval[0] > 0 or both.interval[1] < 0) == (both.p_value <= 1 - confidence)
 
 
 def test_differences_that_cancel_are_ties():
-    """A subset's sum that is 0 but for rounding counts against a difference, at any scale of the other differences."""
+    """A subset's sum that is 0 up to rounding counts against a difference, at any scale of the others."""
     ties = [0.1, 0.2, -0.3]
     for others in ([], [1.0] * 7, [1e9] * 7, [1e-9] * 7):
         exact = statistics.sign_flip([1.0, 2.0, -3.0, *(10 * other for other in others)])
@@ -181,7 +181,7 @@ def test_differences_that_cancel_are_ties():
 
 
 def test_the_p_value_of_many_seeds_is_small_where_the_difference_is_clear():
-    """Below what drawn subsets can show, p is an upper bound of the exact p-value, and within a factor of 30 of it."""
+    """Below the resolution of drawn subsets, p is an upper bound of the exact p-value, within a factor of 30."""
     differences = np.array([1.0] * 30 + [-1.0] * 2)
     exact = statistics.mcnemar(30, 2)
     assert exact < statistics.sign_flip(differences).p_value < 30 * exact
@@ -189,14 +189,14 @@ def test_the_p_value_of_many_seeds_is_small_where_the_difference_is_clear():
 
 
 def test_equal_values_that_differ_by_rounding_are_ties_of_their_seed():
-    """Differences are taken for 0 by the values' rounding error, not by that of other seeds."""
+    """A difference is taken as 0 by the rounding error of its own values, not of other seeds'."""
     assert statistics.paired_differences([0.1 + 0.2, 1e9, 2e-9], [0.3, 0.0, 1e-9]).tolist() == [0.0, 1e9, 1e-9]
     with pytest.raises(ValueError, match="a value of each seed, but have 2 and 1"):
         statistics.paired_differences([1.0, 2.0], [1.0])
 
 
 def test_few_seeds_have_no_interval_and_none_no_estimate():
-    """Below six seeds nothing is excluded."""
+    """Below six seeds the interval excludes no value."""
     assert statistics.sign_flip([]) is None
     assert statistics.sign_flip([1.0, 2.0, 3.0, 4.0, 5.0]).interval == (-math.inf, math.inf)
     with pytest.raises(ValueError, match="finite"):
@@ -204,7 +204,7 @@ def test_few_seeds_have_no_interval_and_none_no_estimate():
 
 
 def survival(n, shift, seed):
-    """Draw times of n seeds that have half of their logarithm in common, censored at 50."""
+    """Draw times of n seeds that share half of their logarithm, censored at 50."""
     rng = np.random.default_rng(seed)
     common = rng.normal(size=n)
     times = np.exp(3.0 + shift + common + rng.normal(size=n))
@@ -224,7 +224,7 @@ def test_scores_add_up_to_what_the_log_rank_test_compares():
 
 
 def _log_rank_variance(first, second):
-    """Add up the hypergeometric variances."""
+    """Sum the hypergeometric variances."""
     times = np.unique(np.concatenate([first[0][first[1]], second[0][second[1]]]))
     variance = 0.0
     for t in times:
@@ -237,7 +237,7 @@ def _log_rank_variance(first, second):
 
 
 def test_pairing_finds_in_times_what_the_seeds_hide():
-    """Two methods whose times mostly hang on the seed differ seed by seed, and as independent samples they don't."""
+    """Methods whose times depend mostly on the seed differ in paired tests, but not as independent samples."""
     rng = np.random.default_rng(3)
     common = np.exp(rng.normal(3.0, 1.5, 30))
     samples = [(common * factor, np.ones(30, bool)) for factor in (1.0, 1.15)]
@@ -245,7 +245,7 @@ def test_pairing_finds_in_times_what_the_seeds_hide():
 
 
 def test_two_methods_have_the_exact_p_value_of_their_scores():
-    """The p-value is that of the signs of the differences of scores; the statistic is their sum, standardised."""
+    """The p-value is that of sign flips of score differences; the statistic is their standardised sum."""
     first, second = survival(12, 0.0, 5), survival(12, 0.8, 6)
     scores = statistics.log_rank_scores(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
     differences = scores[:12] - scores[12:]
@@ -256,7 +256,7 @@ def test_two_methods_have_the_exact_p_value_of_their_scores():
 
 
 def test_three_methods_have_about_the_p_value_of_exchanged_trials():
-    """The χ² of three methods is near the share of exchanges within seeds whose statistic is as great."""
+    """The p-value is near the share of exchanges within seeds with at least the observed statistic."""
     rng = np.random.default_rng(8)
     samples = [survival(25, shift, seed) for seed, shift in enumerate((0.0, 0.0, 0.7))]
     test = statistics.paired_log_rank(samples)
@@ -271,7 +271,7 @@ def test_three_methods_have_about_the_p_value_of_exchanged_trials():
 
 
 def test_times_that_never_differ_are_no_test():
-    """Equal trials of each seed, or none solved, can't be compared."""
+    """Equal trials of each seed, or no solved trials, can't be compared."""
     same = [10.0, 20.0, 30.0]
     assert statistics.paired_log_rank([(same, [True] * 3)] * 2) is None
     assert statistics.paired_log_rank([(same, [False] * 3), ([5.0, 6.0, 7.0], [False] * 3)]) is None
@@ -280,7 +280,7 @@ def test_times_that_never_differ_are_no_test():
 
 
 def test_events_beyond_the_observation_of_a_method_do_not_count():
-    """Where one method was observed until 500 and the other until 1000, later events can't be compared."""
+    """If one method was observed until 500 and the other until 1000, later events aren't compared."""
     short = (np.full(12, 500.0), np.zeros(12, bool))
     later = (np.linspace(600, 1000, 12), np.ones(12, bool))
     assert statistics.paired_log_rank([short, later]) is None
@@ -291,7 +291,7 @@ def test_events_beyond_the_observation_of_a_method_do_not_count():
 
 
 def test_events_after_the_last_of_a_method_that_was_always_solved_count():
-    """A method whose trials were all solved was observed for any time, so that others are still compared after it."""
+    """A method with all trials solved counts as observed for ever, so others are still compared after it."""
     quick, slow = ([10.0, 20.0], [True, True]), ([400.0, 900.0], [True, False])
     assert [times.tolist() for times, _ in statistics.comparable_trials([quick, slow])] == [quick[0], slow[0]]
     unsolved = ([10.0, 20.0], [True, False])
@@ -299,7 +299,7 @@ def test_events_after_the_last_of_a_method_that_was_always_solved_count():
 
 
 def test_trends_and_scores_have_no_unit():
-    """A trend is that of the outcomes in any unit, without overflow; times can be of any size."""
+    """A trend doesn't depend on the unit, without overflow; times may have any size."""
     outcomes = np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]])
     for unit in (1e-300, 1e308):
         assert statistics.paired_trend(unit * outcomes) == statistics.paired_trend(outcomes)
@@ -311,14 +311,14 @@ def test_trends_and_scores_have_no_unit():
 
 
 def test_trends_of_pairs_are_differences():
-    """Over two values, the test of trend is McNemar's."""
+    """For two values, the test of trend is McNemar's."""
     outcomes = np.array([[1.0, 0.0]] * 7 + [[0.0, 1.0]] + [[1.0, 1.0]] * 4)
     assert statistics.paired_trend(outcomes).p_value == pytest.approx(statistics.mcnemar(7, 1))
     assert statistics.paired_trend(outcomes).z == pytest.approx(-6 / math.sqrt(8))
 
 
 def test_trends_of_independent_outcomes_agree_with_cochran_and_armitage():
-    """Where a seed says nothing, both tests say about the same; where it says much, only one of them sees it."""
+    """If seeds have no effect, both tests agree; if seeds have a large effect, only the paired one detects a trend."""
     rng = np.random.default_rng(4)
     outcomes = (rng.random((60, 4)) < [0.75, 0.65, 0.6, 0.5]).astype(float)
     independent = statistics.cochran_armitage(range(4), outcomes.sum(axis=0).astype(int), [60] * 4)
@@ -331,12 +331,12 @@ def test_trends_of_independent_outcomes_agree_with_cochran_and_armitage():
 
 
 def test_constant_outcomes_have_no_trend():
-    """Seeds that are solved everywhere or nowhere say nothing."""
+    """Seeds solved everywhere or nowhere don't count."""
     assert statistics.paired_trend(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])) is None
 
 
 def test_very_many_seeds_are_flipped_in_blocks():
-    """The p-value and the interval of 50,000 seeds are about Student's, and take little memory."""
+    """The p-value and interval of 50,000 seeds are near Student's, with little memory."""
     differences = np.random.default_rng(9).normal(0.01, 1.0, 50_000)
     both, expected = statistics.sign_flip(differences), stats.ttest_1samp(differences, 0)
     assert both.p_value == pytest.approx(expected.pvalue, abs=0.01)

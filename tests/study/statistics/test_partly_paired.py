@@ -1,4 +1,4 @@
-"""Comparisons of partly shared seeds use all trials, and are the known tests where all or no seeds are shared."""
+"""Comparisons of partly shared seeds use all trials, and reduce to known tests if all or no seeds are shared."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NO_TIMES = (NONE, np.empty(0, bool))
 
 
 def flags(solved, trials):
-    """Return so many trials, the first of which are solved."""
+    """Return a number of trials, the first of which are solved."""
     return np.arange(trials) < solved
 
 
 @pytest.mark.parametrize(("first_only", "second_only", "others"), [(0, 0, 4), (7, 1, 0), (6, 0, 3), (30, 12, 10)])
 def test_rates_of_pairs_are_mcnemars(first_only, second_only, others):
-    """Without unpaired trials of both methods, test and interval are those of pairs."""
+    """Unless both methods have unpaired trials, test and interval are those of pairs."""
     pairs = first_only + second_only + others
     first, second = flags(first_only, pairs), flags(second_only, pairs)[::-1]
     for alone in ([NONE, NONE], [flags(3, 5), NONE], [NONE, flags(1, 4)]):
@@ -44,7 +44,7 @@ def test_rates_without_pairs_are_fishers(counts):
 
 
 def test_the_exact_test_of_rates_adds_up_all_outcomes_that_are_no_likelier():
-    """Over all assignments of the trials to the methods, pair by pair and among the others."""
+    """The sum is over all assignments of trials to methods, within pairs and among unpaired trials."""
     first, second, first_alone, second_alone = [1, 1, 1, 0], [0, 1, 0, 1], [1, 1, 0], [0, 0, 1]
     alone = np.array(first_alone + second_alone)
     totals = [
@@ -59,7 +59,7 @@ def test_the_exact_test_of_rates_adds_up_all_outcomes_that_are_no_likelier():
 
 
 def test_a_shared_seed_more_or_less_makes_no_cliff():
-    """Of the same counts, each seed less in common changes p by a factor of at most 20, and the interval little."""
+    """Each shared seed less changes p by a factor of at most 20, and the interval slightly."""
     first, second = flags(95, 100), flags(0, 10)
     tests = [
         statistics.partly_paired_rates(first[:pairs], second[:pairs], first[pairs:], second[pairs:])
@@ -72,7 +72,7 @@ def test_a_shared_seed_more_or_less_makes_no_cliff():
 
 
 def test_many_trials_are_tested_exactly():
-    """Probabilities that are too small to be told from 0 neither fail nor take long."""
+    """Underflowing probabilities neither fail nor take long."""
     test = statistics.partly_paired_rates(flags(3000, 4000), flags(500, 4000)[::-1], flags(9000, 9999), flags(10, 9999))
     assert test.p_value == pytest.approx(0.0, abs=1e-290)
     equal = statistics.partly_paired_rates(
@@ -82,7 +82,7 @@ def test_many_trials_are_tested_exactly():
 
 
 def test_means_of_pairs_are_sign_flips_and_without_pairs_welchs():
-    """Fewer than two unpaired values of a method are left out, and a single pair counts as unpaired."""
+    """Fewer than two unpaired values of a method are dropped, and a single pair counts as unpaired."""
     rng = np.random.default_rng(0)
     first, second, alone, others = (rng.normal(size=8) for _ in range(4))
     flipped = statistics.sign_flip(statistics.paired_differences(first, second))
@@ -98,7 +98,7 @@ def test_means_of_pairs_are_sign_flips_and_without_pairs_welchs():
 
 
 def test_means_of_all_trials_tell_more_than_those_of_a_part():
-    """A difference that neither pairs nor unpaired trials show alone is found by both together."""
+    """A difference that is insignificant in pairs and in unpaired trials is significant in both together."""
     rng = np.random.default_rng(5)
     first, alone = rng.normal(1.1, 1, 8), rng.normal(1.1, 1, 8)
     second, others = rng.normal(0, 1, 8), rng.normal(0, 1, 8)
@@ -120,7 +120,7 @@ def test_means_have_no_unit(unit):
 
 
 def test_ranks_without_pairs_are_mann_and_whitneys():
-    """The p-value is that of scipy's exact test, and the estimate the share of pairs of trials that the first wins."""
+    """The p-value is scipy's exact one, and the estimate the share of trial pairs that the first wins."""
     rng = np.random.default_rng(1)
     first, second = rng.normal(0, 1, 6), rng.normal(1, 1, 7)
     test = statistics.partly_paired_ranks(NONE, NONE, first, second)
@@ -134,7 +134,7 @@ def test_ranks_without_pairs_are_mann_and_whitneys():
 
 @pytest.mark.parametrize("seeds", [4, 9, 30])
 def test_the_interval_of_ranks_excludes_a_half_exactly_where_the_test_rejects(seeds):
-    """Of pairs, of unpaired trials, and of both, with failures among the losses."""
+    """Both agree for pairs, unpaired trials, and both, with failures among the losses."""
     rng = np.random.default_rng(seeds)
     for shift in np.linspace(0, 2, 15):
         parts = [rng.normal(by, 1, seeds).round(1) for by in (0, shift, 0, shift)]
@@ -147,7 +147,7 @@ def test_the_interval_of_ranks_excludes_a_half_exactly_where_the_test_rejects(se
 
 
 def test_failed_trials_are_worst_and_tied_with_each_other():
-    """A method that fails on most seeds loses, however good its other trials are; failures of both are ties."""
+    """A method that fails on most seeds loses, however good its other trials are; common failures are ties."""
     first, second = np.full(12, 0.5), np.where(np.arange(12) < 10, math.inf, 0.1)
     test = statistics.partly_paired_ranks(first, second, NONE, NONE)
     assert test.estimate > 0.5
@@ -158,13 +158,13 @@ def test_failed_trials_are_worst_and_tied_with_each_other():
 
 
 def times(seed, seeds, factor):
-    """Draw times of which those beyond 50 are censored."""
+    """Draw times, censored at 50."""
     drawn = factor * np.exp(np.random.default_rng(seed).normal(3.0, 1.0, seeds))
     return np.minimum(drawn, 50.0), drawn < 50.0
 
 
 def test_times_of_pairs_and_without_pairs_are_log_rank_tests():
-    """The ends are the paired and the unpaired log-rank test, and the sign tells who succeeds sooner."""
+    """The extremes are the paired and the unpaired log-rank test, and the sign shows the faster method."""
     first, second = times(0, 20, 1.0), times(1, 20, 2.5)
     paired = statistics.partly_paired_times(first, second, NO_TIMES, NO_TIMES)
     assert paired.p_value == pytest.approx(statistics.paired_log_rank([first, second]).p_value)
@@ -178,7 +178,7 @@ def test_times_of_pairs_and_without_pairs_are_log_rank_tests():
 
 
 def test_times_that_can_not_be_compared_are_not_tested():
-    """No trials, none solved, and none solved while both methods were observed."""
+    """No trials, none solved, and none solved while both methods were observed have no test."""
     unsolved, late = (np.full(9, 500.0), np.zeros(9, bool)), (np.full(9, 800.0), np.ones(9, bool))
     for first, second in ((NO_TIMES, NO_TIMES), (unsolved, unsolved), (unsolved, late), (late, late)):
         assert statistics.partly_paired_times(first, second, NO_TIMES, NO_TIMES) is None
@@ -188,7 +188,7 @@ def test_times_that_can_not_be_compared_are_not_tested():
 
 @pytest.mark.parametrize("compare", [statistics.partly_paired_rates, statistics.partly_paired_means])
 def test_without_trials_to_compare_there_is_no_test(compare):
-    """Neither pairs nor other trials of both methods; and pairs have two sides."""
+    """There must be pairs or unpaired trials of both methods, and pairs have two sides."""
     assert compare(NONE, NONE, NONE, NONE) is None
     assert compare(NONE, NONE, [1.0, 0.0], NONE) is None
     with pytest.raises(ValueError, match="both methods must have a"):
@@ -197,7 +197,7 @@ def test_without_trials_to_compare_there_is_no_test(compare):
 
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (12, 4, 5), (40, 30, 20)])
 def test_exchanged_trials_have_the_interval_that_the_test_does_not_reject(sizes):
-    """With the first method's scores shifted to just within an end p is above 5%, and just beyond it isn't."""
+    """With scores shifted to just within an end p is above 5%, and just beyond it isn't."""
     rng = np.random.default_rng(2)
     differences, first, second = (rng.gamma(2.0, 1.0, size) for size in sizes)
     low, high = exchange_test(differences, first, second).interval
@@ -208,7 +208,7 @@ def test_exchanged_trials_have_the_interval_that_the_test_does_not_reject(sizes)
 
 
 def test_the_p_value_of_many_exchanged_trials_is_near_the_exact_one():
-    """Below what drawn exchanges can show it is an upper bound: of separate samples it is the exact p-value."""
+    """Below the resolution of drawn exchanges it is an upper bound; for separate samples it is exact."""
     scores = np.arange(40.0)
     test = exchange_test(NONE, scores[20:], scores[:20])
     assert test.p_value == pytest.approx(2 / math.comb(40, 20), rel=1e-6)
@@ -220,7 +220,7 @@ def test_the_p_value_of_many_exchanged_trials_is_near_the_exact_one():
 
 @pytest.mark.parametrize("place", range(3))
 def test_scores_that_are_not_finite_are_refused(place):
-    """A difference or score that is NaN has no place among exchanges, with unpaired trials as without."""
+    """A NaN difference or score has no place among exchanges, with or without unpaired trials."""
     scores = [np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.array([2.0, 4.0])]
     scores[place][0] = math.nan
     with pytest.raises(ValueError, match="finite"):

@@ -1,4 +1,4 @@
-"""The power of paired comparisons is what simulated studies have, and seeds are as many as it takes."""
+"""The power of paired comparisons matches simulated studies, and required seeds are minimal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study import statistics
     ],
 )
 def test_power_is_the_share_of_simulated_studies_that_reject(first_only, second_only, seeds, level):
-    """The test itself is applied to counts that are drawn."""
+    """The test itself is applied to drawn counts."""
     drawn = np.random.default_rng(1).multinomial(
         seeds, [first_only, second_only, max(0.0, 1 - first_only - second_only)], 20_000
     )
@@ -31,28 +31,28 @@ def test_power_is_the_share_of_simulated_studies_that_reject(first_only, second_
 
 
 def test_equal_methods_are_told_apart_in_at_most_the_level():
-    """The test is exact, whatever the rates of discordant seeds are."""
+    """The test is exact, whatever the rates of discordant seeds."""
     powers = [statistics.mcnemar_power(rate, rate, n) for rate in (0.01, 0.1, 0.3, 0.5) for n in (5, 20, 100, 1000)]
     assert max(powers) <= 0.05
 
 
 @pytest.mark.parametrize(("rates", "level"), [((0.42, 0.02), 0.05), ((0.2, 0.1), 0.05), ((0.06, 0.03), 0.001)])
 def test_seeds_are_as_few_as_have_the_power(rates, level):
-    """They have it, and a twentieth fewer don't."""
+    """The number has the power, and a twentieth fewer hasn't."""
     seeds = statistics.seeds_for(*rates, power=0.8, level=level)
     assert statistics.mcnemar_power(*rates, seeds, level) >= 0.8
     assert statistics.mcnemar_power(*rates, int(seeds * 0.95) - 1, level) < 0.8
 
 
 def test_what_no_number_of_seeds_finds_has_none():
-    """Equal rates, and differences that would take more than a million seeds."""
+    """Equal rates, and differences that need more than a million seeds, have none."""
     assert statistics.seeds_for(0.2, 0.2) is None
     assert statistics.seeds_for(0.5001, 0.4999) is None
     assert statistics.least_difference(5) is None
 
 
 def test_the_least_difference_is_found_as_often_as_wanted():
-    """At that difference around one half, the power is the wanted one."""
+    """At that difference around one half, the power is the requested one."""
     for seeds in (10, 50, 200):
         difference = statistics.least_difference(seeds)
         rates = statistics.discordant_rates(0.5 + difference / 2, 0.5 - difference / 2)
@@ -60,7 +60,7 @@ def test_the_least_difference_is_found_as_often_as_wanted():
 
 
 def test_rates_and_correlation_give_the_discordant_rates():
-    """Independent outcomes multiply, equal ones never differ, and correlations that can't be are cut."""
+    """Independent outcomes multiply, equal ones never differ, and impossible correlations are clipped."""
     assert statistics.discordant_rates(0.8, 0.5) == pytest.approx((0.4, 0.1))
     assert statistics.discordant_rates(0.5, 0.5, 1.0) == pytest.approx((0.0, 0.0))
     assert statistics.discordant_rates(0.9, 0.5, 1.0) == pytest.approx((0.4, 0.0))

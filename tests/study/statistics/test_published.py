@@ -1,4 +1,4 @@
-"""The published estimators repeat the published rows from the published seeds."""
+"""The published estimators reproduce the published rows from the published seeds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def repeated(operation: str, model: str) -> dict[str, float | None]:
 
 @pytest.mark.parametrize(("operation", "model"), PRINTED)
 def test_success_rates_and_medians_are_the_published_ones(operation, model):
-    """Rate, Wilson interval and median of all twenty rows follow from the seeds to 1e-9; what isn't printed is None."""
+    """Rate, Wilson interval and median of all twenty rows are reproduced to 1e-9; unprinted values are None."""
     estimates, printed = repeated(operation, model), PRINTED[operation, model]
     for name in ("success_rate_mean", "success_rate_lower", "success_rate_upper"):
         assert estimates[name] == pytest.approx(float(printed[name]), abs=1e-9)
@@ -51,7 +51,7 @@ def test_success_rates_and_medians_are_the_published_ones(operation, model):
 
 @pytest.mark.parametrize(("operation", "model"), ENOUGH)
 def test_means_and_intervals_are_the_published_ones(operation, model):
-    """Solved-at and sparsity error of every row with ten or more solved seeds are the printed ones within 1%."""
+    """Solved-at and sparsity error of every row with ten or more solved seeds match the printed ones within 1%."""
     estimates, printed = repeated(operation, model), PRINTED[operation, model]
     assert model in SYMBOLS.model_names
     for name in estimates:
@@ -64,13 +64,13 @@ def test_means_and_intervals_are_the_published_ones(operation, model):
 
 @pytest.mark.parametrize(("operation", "model"), ENOUGH)
 def test_published_solved_at_means_are_repeated_to_all_their_digits(operation, model):
-    """The way of the published search is followed step by step, and so ends at the same mean, the twofold one too."""
+    """The published search's steps are repeated, so the mean is equal, including the doubled one."""
     estimates, printed = repeated(operation, model), PRINTED[operation, model]
     assert estimates["solved_at_mean"] == pytest.approx(float(printed["solved_at_mean"]), rel=1e-7)
 
 
 def test_nine_rows_have_ten_or_more_solved_seeds():
-    """The rows to be repeated are nine of twenty, and two of them have a number that can't be."""
+    """Nine of twenty rows are reproduced, and two of them have an impossible number."""
     assert len(PRINTED) == 20
     assert len(ENOUGH) == 9
     assert set(ENOUGH) >= set(UNMATCHED)
@@ -89,7 +89,7 @@ def test_degenerate_rows_have_no_published_intervals(solved_at, error):
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 1)), max_size=20))
 def test_every_row_has_a_published_answer(seeds):
-    """Whatever the seeds came to there is a row, and its intervals hold its means."""
+    """All outcomes give a row, and its intervals contain its means."""
     estimates = statistics.as_published([1000 * at for at, _ in seeds], [error for _, error in seeds], 20)
     for middle, interval in (
         (estimates.solved_at_mean, estimates.solved_at_interval),
@@ -101,7 +101,7 @@ def test_every_row_has_a_published_answer(seeds):
 
 
 def test_rows_that_cannot_be_are_refused():
-    """More solved than seeds, and lists of different lengths, are errors; of no seeds there is no rate."""
+    """More solved than seeds, and lists of different lengths, are errors; without seeds there is no rate."""
     with pytest.raises(ValueError, match="successes=2, n=1"):
         statistics.as_published([1, 2], [0, 0], 1)
     with pytest.raises(ValueError, match="each solved seed needs one sparsity error"):

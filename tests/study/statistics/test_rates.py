@@ -1,4 +1,4 @@
-"""Success rates: statsmodels' and scipy's numbers, symmetries, and every count at an edge."""
+"""Success rates: agreement with statsmodels and scipy, symmetries, and all edge counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = st.integers(0, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
 
 @given(COUNTS)
 def test_wilson_agrees_with_statsmodels(count):
-    """Wilson's interval is statsmodels' for every count."""
+    """Wilson's interval equals statsmodels' for every count."""
     k, n = count
     if n == 0:
         assert statistics.wilson(k, n) == (0.0, 1.0)
@@ -39,7 +39,7 @@ def test_wilson_is_symmetric(count):
 
 @pytest.mark.parametrize("table", ["hidden_size", "hidden_size_ablation"])
 def test_wilson_repeats_the_intervals_of_the_published_figures(table):
-    """The intervals read off the published figures are Wilson's of their counts, to what can be read off."""
+    """Intervals read off the published figures are Wilson's of their counts, to reading accuracy."""
     for row in rows(table):
         printed = (float(row["success_rate_lower"]), float(row["success_rate_upper"]))
         assert statistics.wilson(int(row["solved"]), int(row["seeds"])) == pytest.approx(printed, abs=2e-5)
@@ -79,7 +79,7 @@ def test_confidence_must_be_a_probability(confidence):
 
 @given(COUNTS, COUNTS)
 def test_newcombe_agrees_with_statsmodels(first, second):
-    """The interval of the difference is statsmodels' for all counts that it takes."""
+    """The interval of the difference equals statsmodels' for all counts that it supports."""
     if first[1] == 0 or second[1] == 0:
         assert statistics.newcombe(*first, *second) == (-1.0, 1.0)
         return
@@ -95,7 +95,7 @@ def test_newcombe_repeats_its_authors_example():
 
 @given(COUNTS, COUNTS)
 def test_newcombe_turns_with_its_samples(first, second):
-    """The other difference has the mirrored interval, which holds the difference and stays within -1 and 1."""
+    """The reversed difference has the mirrored interval, which contains it and is within -1 and 1."""
     low, high = statistics.newcombe(*first, *second)
     assert statistics.newcombe(*second, *first) == pytest.approx((-high, -low), abs=1e-12)
     assert low + 1e-12 >= -1
@@ -106,7 +106,7 @@ def test_newcombe_turns_with_its_samples(first, second):
 
 @given(COUNTS, COUNTS)
 def test_fisher_agrees_with_its_definition(first, second):
-    """The p-value is the sum of the hypergeometric probabilities that don't exceed the observed one's."""
+    """The p-value is the sum of the hypergeometric probabilities up to the observed one's."""
     (k1, n1), (k2, n2) = first, second
     p = statistics.fisher_exact(k1, n1, k2, n2)
     assert p == pytest.approx(statistics.fisher_exact(k2, n2, k1, n1), rel=1e-6)
@@ -121,21 +121,21 @@ def test_fisher_agrees_with_its_definition(first, second):
 
 
 def test_fisher_of_an_empty_sample_is_one():
-    """Nothing contradicts a sample of no trials."""
+    """A sample without trials has p = 1."""
     assert statistics.fisher_exact(0, 0, 3, 7) == 1.0
     assert statistics.fisher_exact(0, 0, 0, 0) == 1.0
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 45])
 def test_holm_agrees_with_statsmodels(n):
-    """Holm's adjusted p-values are statsmodels', ties among them."""
+    """Holm's adjusted p-values equal statsmodels', with ties."""
     p_values = list(np.random.default_rng(n).integers(0, 30, n) / 200)
     expected = multipletests(p_values, method="holm")[1]
     assert statistics.holm(p_values) == pytest.approx(list(expected), abs=1e-12)
 
 
 def test_holm_of_no_tests_and_of_no_probabilities():
-    """An empty family has no adjusted p-values, and what is no probability is refused."""
+    """An empty family has no adjusted p-values, and invalid probabilities are refused."""
     assert statistics.holm([]) == []
     for bad in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="p-values"):

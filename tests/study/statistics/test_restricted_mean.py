@@ -26,7 +26,7 @@ def columns(trials):
 
 
 def coverage(draw, truth, n, studies=4000, until=1.0):
-    """Return the share of studies of n seeds whose interval holds the truth."""
+    """Return the share of studies of n seeds whose interval contains the true value."""
     times, solved = draw(np.random.default_rng(n), (studies, n))
     bounds = statistics.restricted_means(times.ravel(), solved.ravel(), [n] * studies, until=until).interval
     low, high = bounds[~np.isnan(bounds[:, 0])].T
@@ -35,7 +35,7 @@ def coverage(draw, truth, n, studies=4000, until=1.0):
 
 
 def ended_at_one(at):
-    """Make trials of times to success: all end at 1."""
+    """Make trials of times to success that all end at 1."""
     return np.minimum(at, 1.0), at <= 1.0
 
 
@@ -52,7 +52,7 @@ def test_restricted_mean_is_lifelines_area(trials):
 
 @given(CENSORED_AT_END, st.integers(5, 30))
 def test_without_early_censoring_it_is_the_sample_mean(ends, until):
-    """With no trial censored before, it is the mean of the cut times, with the plain standard error of a mean."""
+    """Without earlier censoring, it is the mean of the cut times, with the standard error of a mean."""
     cut = np.minimum(np.array(ends, dtype=float), until)
     estimate = statistics.restricted_means(cut, np.array(ends) <= until, until=until)
     error = math.nan if np.all(cut == until) else cut.std() / math.sqrt(len(cut))
@@ -61,7 +61,7 @@ def test_without_early_censoring_it_is_the_sample_mean(ends, until):
 
 
 def test_standard_error_is_the_scatter():
-    """Over 2000 studies with trials censored at random the standard error is the estimates' scatter within 5%."""
+    """Over 2000 studies with random censoring, the standard error is the estimates' deviation within 5%."""
     rng = np.random.default_rng(2)
     success, end = rng.gamma(4, 5, (2000, 60)), rng.uniform(5, 60, (2000, 60))
     times, solved = np.minimum(success, end), success <= end
@@ -74,7 +74,7 @@ def test_standard_error_is_the_scatter():
 
 @given(TRIALS, CONFIDENCES)
 def test_interval_is_within_zero_and_until_and_holds_the_mean(trials, confidence):
-    """Whatever the trials, the interval has two ends, lies within 0 and `until`, and holds the estimate."""
+    """For any trials, the interval has two ends, lies within 0 and `until`, and contains the estimate."""
     estimate = statistics.restricted_means(*columns(trials), until=UNTIL, confidence=confidence)
     [mean], [(low, high)] = estimate.mean, estimate.interval
     if not math.isnan(mean):
@@ -83,7 +83,7 @@ def test_interval_is_within_zero_and_until_and_holds_the_mean(trials, confidence
 
 @given(TRIALS)
 def test_more_confidence_is_a_wider_interval(trials):
-    """An interval of more confidence holds that of less."""
+    """An interval of higher confidence contains that of lower confidence."""
     low, high = np.concatenate(
         [
             statistics.restricted_means(*columns(trials), until=UNTIL, confidence=confidence).interval
@@ -108,7 +108,7 @@ def test_units_of_time_change_nothing(trials, unit):
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), CONFIDENCES)
 def test_solved_at_once_or_never_is_clopper_and_pearsons(counts, confidence):
-    """Where all are solved at 0 or not at all, the ends are those of the exact interval of the share unsolved."""
+    """If all trials are solved at 0 or never, the ends are those of the exact interval of the unsolved share."""
     solved, n = counts
     times, flags = [0.0] * solved + [UNTIL] * (n - solved), [True] * solved + [False] * (n - solved)
     estimate = statistics.restricted_means(times, flags, until=UNTIL, confidence=confidence)
@@ -121,7 +121,7 @@ def test_solved_at_once_or_never_is_clopper_and_pearsons(counts, confidence):
 
 @given(st.integers(1, 100), st.integers(0, 20))
 def test_equal_times_leave_room_for_what_was_not_seen(n, at):
-    """Where all are solved at one time, the ends are those of a share that none of n trials has: 1 - 0.025^(1/n)."""
+    """If all are solved at one time, the ends use the bound of a share seen in none of n trials: 1 - 0.025^(1/n)."""
     unseen = 1 - 0.025 ** (1 / n)
     estimate = statistics.restricted_means([float(at)] * n, [True] * n, until=UNTIL)
     assert estimate.interval[0] == pytest.approx([at * (1 - unseen), at + (UNTIL - at) * unseen], rel=1e-9, abs=1e-12)
@@ -129,7 +129,7 @@ def test_equal_times_leave_room_for_what_was_not_seen(n, at):
 
 @pytest.mark.parametrize("n", [5, 10, 50])
 def test_interval_is_nearly_that_of_drawn_spacings(n):
-    """Ends are those of 20,000 drawn means, weighted by uniform spacings with 0 or `until` among them, within 1.5%."""
+    """Ends match 20,000 drawn means with uniform spacings as weights, and 0 or `until` added, within 1.5%."""
     rng = np.random.default_rng(n)
     times = np.minimum(rng.gamma(2, 0.4, n), 1.0)
     spacings = rng.dirichlet(np.ones(n + 1), 20_000)
@@ -143,7 +143,7 @@ def test_interval_is_nearly_that_of_drawn_spacings(n):
 
 @pytest.mark.parametrize("n", [5, 10, 20, 50])
 def test_interval_holds_the_mean_where_most_are_solved_just_before_the_end(n):
-    """Nine of ten trials within 2% of `until`, one long before: 95% of intervals hold the mean, with any seeds."""
+    """Nine of ten trials are within 2% of `until`, one far below: 95% of intervals cover the mean."""
 
     def draw(rng, shape):
         at = np.where(rng.random(shape) < 0.9, rng.uniform(0.98, 1, shape), rng.uniform(0, 0.5, shape))
@@ -155,7 +155,7 @@ def test_interval_holds_the_mean_where_most_are_solved_just_before_the_end(n):
 @pytest.mark.parametrize("n", [5, 20, 100])
 @pytest.mark.parametrize(("rare", "usual"), [(0.0, 0.5), (0.02, 0.98), (2.0, 0.5), (2.0, 0.02), (0.99, 0.0)])
 def test_interval_holds_the_mean_where_few_trials_are_unlike_the_rest(rare, usual, n):
-    """Three trials of a hundred at once, late or never, which a study may miss: 95% of intervals hold the mean."""
+    """Three of a hundred trials are at once, late or never, and may be unseen: 95% of intervals cover the mean."""
 
     def draw(rng, shape):
         return ended_at_one(np.where(rng.random(shape) < 0.03, rare, usual))
@@ -165,7 +165,7 @@ def test_interval_holds_the_mean_where_few_trials_are_unlike_the_rest(rare, usua
 
 @pytest.mark.parametrize("n", [10, 20, 100])
 def test_interval_holds_the_mean_where_trials_ended_early(n):
-    """Four trials of five end before anything happens: the interval doesn't overrate the fifth."""
+    """Four of five trials end before any event: the interval doesn't overweight the fifth."""
 
     def draw(rng, shape):
         at = np.where(rng.random(shape) < 0.5, 0.3, 2.0)
@@ -176,7 +176,7 @@ def test_interval_holds_the_mean_where_trials_ended_early(n):
 
 
 def test_restricted_mean_of_degenerate_samples():
-    """It is NaN where the curve isn't known so far; none solved has no error, all at once an error of zero."""
+    """It is NaN if the curve ends before; without solved trials it has no error; all at once, an error of zero."""
     trials = {
         "none": [],
         "one ended early": [(5.0, False), (3.0, True)],
@@ -196,6 +196,6 @@ def test_restricted_mean_of_degenerate_samples():
 
 @pytest.mark.parametrize("until", [0.0, -1.0, math.nan, math.inf])
 def test_restricted_mean_needs_an_end(until):
-    """An end that is not a positive number is refused."""
+    """An end that isn't a positive number is refused."""
     with pytest.raises(ValueError, match="until"):
         statistics.restricted_means([1.0], [True], until=until)

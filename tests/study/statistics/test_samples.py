@@ -1,4 +1,4 @@
-"""Many samples at once: each comes to what it comes to alone, to the last bit, whatever is beside it."""
+"""Many samples at once: each has its result alone, to the last bit, whatever the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANY = st.tuples(st.lists(SIZES, max_size=12), st.integers(0, 99))
 
 
 def drawn(many, zeros=0.1):
-    """Draw samples of numbers in [0, 1/2], those of odd places far less than the others, and some of them 0."""
+    """Draw samples in [0, 1/2], those in odd places much smaller than the others, and some of them 0."""
     sizes, seed = many
     rng = np.random.default_rng(seed)
     scales = [1e-4 if place % 2 else 1.0 for place in range(len(sizes))]
@@ -28,14 +28,14 @@ def drawn(many, zeros=0.1):
 
 
 def joined(parts):
-    """Put samples one after another, and say how many values each has."""
+    """Concatenate samples, and return the number of values of each."""
     return np.concatenate([*parts, np.empty(0)]), [len(part) for part in parts]
 
 
 @given(MANY)
 @pytest.mark.parametrize("estimate", [statistics.means, statistics.medians, statistics.interquartile_means])
 def test_numbers_of_many_are_those_of_each(estimate, many):
-    """Means, medians and interquartile means don't depend on the samples beside."""
+    """Means, medians and interquartile means don't depend on the other samples."""
     parts = drawn(many)
     np.testing.assert_array_equal(estimate(*joined(parts)), [estimate(part)[0] for part in parts])
 
@@ -46,7 +46,7 @@ def test_numbers_of_many_are_those_of_each(estimate, many):
     [(statistics.median_intervals, 0.1), (statistics.gamma_mean_intervals, 0.0), (statistics.beta_mean_intervals, 0.1)],
 )
 def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
-    """Intervals don't depend on the other samples, which take more or fewer steps."""
+    """Intervals don't depend on the other samples, which need more or fewer steps."""
     parts = drawn(many, zeros)
     together = bound(*joined(parts), confidence=confidence)
     alone = [bound(part, confidence=confidence)[0] for part in parts]
@@ -54,7 +54,7 @@ def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
 
 
 def test_what_there_is_not_is_none_in_lists():
-    """NaN stands in arrays for what is None in lists."""
+    """NaN in arrays corresponds to None in lists."""
     nan = math.nan
     assert samples.numbers(np.array([nan, 0.5])) == [None, 0.5]
     assert samples.intervals(np.array([[nan, nan], [0.0, 0.5]])) == [None, (0.0, 0.5)]
@@ -69,7 +69,7 @@ def test_wilson_intervals_of_many_are_those_of_each(counts):
 
 @given(MANY, st.sampled_from([0.05, 0.3, 9.0]))
 def test_restricted_means_of_many_are_those_of_each(many, until):
-    """Restricted means, their errors and intervals don't depend on the samples beside, nor on how wide those are."""
+    """Restricted means, errors and intervals don't depend on the other samples or their sizes."""
     parts = [np.round(part, 2) for part in drawn(many)]
     times, sizes = joined(parts)
     solved = np.random.default_rng(many[1]).random(times.size) < 0.7
@@ -82,7 +82,7 @@ def test_restricted_means_of_many_are_those_of_each(many, until):
 
 
 def test_restricted_means_have_an_end_each():
-    """One end a sample is obeyed by each."""
+    """Each sample may have its own end."""
     times, solved = [10.0, 20.0, 10.0, 20.0], [True, False, True, False]
     estimates = statistics.restricted_means(times, solved, [2, 2], until=[20.0, 12.0])
     assert estimates.mean.tolist() == [15.0, 11.0]
@@ -90,7 +90,7 @@ def test_restricted_means_have_an_end_each():
 
 @given(MANY)
 def test_each_sample_is_reduced_alone(many):
-    """Sums, least and greatest values are numpy's of each sample; those of no values have none."""
+    """Sums, minima and maxima are numpy's of each sample; empty samples have none."""
     parts = drawn(many)
     values, sizes = joined(parts)
     n = samples.checked_sizes(values, sizes)
@@ -101,7 +101,7 @@ def test_each_sample_is_reduced_alone(many):
 
 @given(st.lists(st.integers(0, 500), max_size=40))
 def test_padded_rows_hold_every_sample_once(sizes):
-    """Rows hold each sample of some values once, and at most as much that is filled up."""
+    """Rows hold each non-empty sample once, and at most as much padding as values."""
     values = np.arange(float(sum(sizes)))
     parts = np.split(values, np.cumsum(sizes)[:-1]) if sizes else []
     rows_by_place = {}
@@ -128,6 +128,6 @@ def test_padded_rows_hold_every_sample_once(sizes):
     ],
 )
 def test_sizes_must_share_out_the_values(estimate, sizes):
-    """Sizes that are negative, or don't add up to the values, are refused."""
+    """Negative sizes, and sizes that don't add up to the values, are refused."""
     with pytest.raises(ValueError, match="add up to the 3 values"):
         estimate([0.1, 0.2, 0.3], sizes)

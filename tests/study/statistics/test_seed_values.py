@@ -1,4 +1,4 @@
-"""Values have a cell and a seed each; what isn't a seed's one value is refused or averaged, as is said."""
+"""Values by cell and seed; repeated values of a seed are refused or averaged, as requested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from study.statistics.seed_values import blocks, student
 
 
 def test_rows_are_arranged_by_cell_and_seed():
-    """Each value is where its row says, whatever the order of rows."""
+    """Each value has its row's place, whatever the order of rows."""
     rows = [("a", 0, 1.0), ("b", 0, 2.0), ("a", 5, 3.0)]
     expected = {"a": {0: 1.0, 5: 3.0}, "b": {0: 2.0}}
     for some in (rows, rows[::-1]):
@@ -21,7 +21,7 @@ def test_rows_are_arranged_by_cell_and_seed():
 
 
 def test_episodes_are_no_seeds():
-    """Several values of a seed in a cell are refused, with what to do; averaged they are one value."""
+    """Several values of a seed in a cell are refused with instructions; averaged they are one value."""
     rows = {"cells": ["a"] * 4, "seeds": [0, 0, 1, 1], "values": [1.0, 3.0, 5.0, 6.0]}
     with pytest.raises(ValueError, match=r"seed 0 has 2 values in cell 'a'.*average them with repeats=\"mean\""):
         seed_values(**rows)
@@ -36,14 +36,14 @@ def test_columns_of_different_lengths_are_refused():
 
 @pytest.mark.parametrize("by_cell", [{}, {"a": {}}, {"a": {0: math.nan}}])
 def test_nothing_and_nan_are_refused(by_cell):
-    """There must be a cell, in each a seed, and each value is a number or infinite."""
+    """There must be a cell with a seed, and each value is a number or infinite."""
     with pytest.raises(ValueError, match=r"there must be at least one cell|NaN is among them"):
         SeedValues(by_cell)
     assert SeedValues({"a": {0: math.inf}}).cell_names == ["a"]
 
 
 def test_cells_that_share_seeds_are_one_block():
-    """Samples are linked by a seed in common, also through others; seeds that a sample lacks are NaN."""
+    """Samples are linked by common seeds, also indirectly; seeds missing in a sample are NaN."""
     linked, alone = blocks([{0: 1.0, 1: 2.0}, {8: 5.0, 9: 6.0}, {1: 3.0, 2: 4.0}, {2: 7.0}])
     assert (linked.places, alone.places) == ((0, 2, 3), (1,))
     expected = [[1, 2, np.nan], [np.nan, 3, 4], [np.nan, np.nan, 7]]

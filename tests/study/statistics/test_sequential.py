@@ -1,4 +1,4 @@
-"""Intervals and tests that may be looked at as often as one likes: their equations, and what peeking does to others."""
+"""Anytime-valid intervals and tests: their equations, and the effect of peeking on other intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTS = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.j
 
 @given(COUNTS)
 def test_the_ends_are_where_the_martingale_is_twenty(count):
-    """At either end the mixture says 20 times what the rate says; inside it says less."""
+    """At either end the mixture's likelihood is 20 times the rate's; inside the ratio is smaller."""
     k, n = count
 
     def ratio(p: float) -> float:
@@ -33,7 +33,7 @@ def test_the_ends_are_where_the_martingale_is_twenty(count):
 
 @given(COUNTS)
 def test_it_holds_wilsons_interval_and_is_symmetric(count):
-    """Allowing for any number of looks costs width; counting failures mirrors it."""
+    """Validity at any number of looks costs width; counting failures mirrors the interval."""
     k, n = count
     low, high = statistics.anytime(k, n)
     assert statistics.anytime(n - k, n) == pytest.approx((1 - high, 1 - low), abs=1e-9)
@@ -42,14 +42,14 @@ def test_it_holds_wilsons_interval_and_is_symmetric(count):
 
 
 def test_of_no_seed_nothing_is_known():
-    """It begins with everything."""
+    """Without seeds the interval is [0, 1]."""
     assert statistics.anytime(0, 0) == (0.0, 1.0)
     assert statistics.anytime_sign_test(0, 0) == 1.0
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.5, 0.94])
 def test_peeking_spoils_wilson_and_not_this(rate):
-    """Of 2,000 studies of 400 seeds, looked at after each: this misses in at most 5% of them, Wilson's in far more."""
+    """Of 2,000 studies of 400 seeds with a look after each, it misses in at most 5%, Wilson's in far more."""
     solved = np.cumsum(np.random.default_rng(1).random((2000, 400)) < rate, axis=1)
     n = np.arange(1, 401)
     z = statistics.checks.normal_quantile(0.95)
@@ -61,7 +61,7 @@ def test_peeking_spoils_wilson_and_not_this(rate):
 
 
 def test_the_simulation_looks_at_what_the_interval_is():
-    """The rule by which the simulation above counts misses is the interval's own."""
+    """The simulation above counts misses by the interval's own rule."""
     for k, n in ((0, 9), (3, 20), (20, 20), (187, 400)):
         low, high = statistics.anytime(k, n)
         mixture = special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5)
@@ -71,7 +71,7 @@ def test_the_simulation_looks_at_what_the_interval_is():
 
 
 def test_the_sign_test_keeps_its_level_under_peeking():
-    """Where both methods win half of the seeds on which they differ, at most 5% of studies ever reject that."""
+    """If both methods win half of the discordant seeds, at most 5% of studies ever reject."""
     wins = np.cumsum(np.random.default_rng(2).random((2000, 200)) < 0.5, axis=1)
     n = np.arange(1, 201)
     table = {(k, int(m)): statistics.anytime_sign_test(k, int(m) - k) for m in n for k in range(m + 1)}
@@ -88,7 +88,7 @@ def test_impossible_counts_are_refused(k, n):
 
 
 def test_impossible_arguments_are_refused():
-    """So are a confidence of one, and fewer than no seeds."""
+    """A confidence of one and a negative number of seeds are errors."""
     with pytest.raises(ValueError, match="confidence"):
         statistics.anytime(1, 2, 1.0)
     with pytest.raises(ValueError, match="-1"):

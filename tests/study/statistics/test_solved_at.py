@@ -1,4 +1,4 @@
-"""Median and mean of solved-at: their intervals beside plain ones, and where there are none."""
+"""Median and mean of solved-at: intervals compared with plain ones, and cases without interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from study import statistics
 
 
 def test_median_and_mean_of_nothing_are_nan():
-    """No values have no median and no mean; one value is its own; values without sizes are one sample."""
+    """An empty sample has no median or mean; one value is its own; values without sizes are one sample."""
     assert np.isnan([*statistics.medians([]), *statistics.means([])]).all()
     assert statistics.medians([7]).tolist() == statistics.means([7]).tolist() == [7.0]
     assert statistics.medians([4, 1, 2, 9]).tolist() == [3.0]
@@ -22,7 +22,7 @@ def test_median_and_mean_of_nothing_are_nan():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_values_that_are_no_observations_are_refused(bad):
-    """NaN and infinity raise wherever they are given, rather than spread."""
+    """NaN and infinity raise everywhere instead of propagating."""
     for estimate in (
         statistics.medians,
         statistics.median_intervals,
@@ -46,7 +46,7 @@ def test_values_that_are_no_observations_are_refused(bad):
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=120), st.sampled_from([0.5, 0.8, 0.95, 0.99]))
 def test_median_interval_agrees_with_scipy(values, confidence):
-    """The order statistics, ties among them, are those of scipy's quantile test."""
+    """The order statistics, with ties, equal those of scipy's quantile test."""
     [(low, high)] = statistics.median_intervals(values, confidence=confidence)
     expected = stats.quantile_test(values, q=np.median(values), p=0.5).confidence_interval(confidence)
     if math.isnan(low):
@@ -58,7 +58,7 @@ def test_median_interval_agrees_with_scipy(values, confidence):
 
 @pytest.mark.parametrize("n", [6, 7, 25, 100])
 def test_median_interval_holds_as_often_as_it_says(n):
-    """The binomial distribution gives 95% at least between its ends, and less one order statistic further in."""
+    """The binomial probability between its ends is at least 95%, and less one order statistic further in."""
     [(low, high)] = statistics.median_intervals(range(1, n + 1))
     below = stats.binom(n, 0.5)
     assert low + high == n + 1
@@ -67,7 +67,7 @@ def test_median_interval_holds_as_often_as_it_says(n):
 
 
 def test_median_interval_needs_six_values():
-    """None to five values have no 95% interval; equal ones have one of no width, since it assumes no distribution."""
+    """Up to five values have no 95% interval; equal values have one of zero width, without an assumed distribution."""
     *few, six = statistics.median_intervals([14000.0] * sum(range(7)), range(7)).tolist()
     assert np.isnan(few).all()
     assert six == [14000.0, 14000.0]
@@ -76,7 +76,7 @@ def test_median_interval_needs_six_values():
 
 @pytest.mark.parametrize(("shape", "n"), [(0.3, 25), (3.0, 8), (40.0, 50), (20.0, 2)])
 def test_gamma_interval_is_the_profile_likelihood_one(shape, n, deviance_bounds):
-    """The interval's ends are where the profile log-likelihood, maximised numerically, is down by chi2/2."""
+    """At the interval's ends the numerically maximised profile log-likelihood is down by chi2/2."""
     x = np.random.default_rng(n).gamma(shape, 5e4, n)
 
     def profile(log_mean):
@@ -94,7 +94,7 @@ def test_gamma_interval_is_the_profile_likelihood_one(shape, n, deviance_bounds)
 
 @given(st.lists(st.integers(1, 5000), min_size=2, max_size=60), st.floats(1e-3, 1e6))
 def test_gamma_interval_holds_the_mean_and_scales(values, scale):
-    """The interval holds the sample mean, and a change of unit (seconds) changes it by the same factor."""
+    """The interval contains the sample mean, and scales with the unit (seconds)."""
     [(low, high)] = bounds = statistics.gamma_mean_intervals(values)
     if len(set(values)) == 1:
         assert np.isnan(bounds).all()
@@ -110,13 +110,13 @@ def test_gamma_interval_of_degenerate_values_is_nan(values):
 
 
 def test_gamma_interval_survives_values_of_all_sizes():
-    """Values twenty orders of magnitude apart leave a finite interval that holds the mean."""
+    """Values twenty orders of magnitude apart have a finite interval that contains the mean."""
     [(low, high)] = statistics.gamma_mean_intervals([1e-20, 1.0, 3.0])
     assert 0 < low < 4 / 3 < high < math.inf
 
 
 def test_negative_values_have_no_law():
-    """A negative value contradicts the support of a gamma and of a beta distribution, and is no time."""
+    """A negative value is outside the support of gamma and beta distributions, and isn't a time."""
     with pytest.raises(ValueError, match="smallest is -1"):
         statistics.gamma_mean_intervals([-1.0, 2.0])
     with pytest.raises(ValueError, match="smallest is -1"):
@@ -128,7 +128,7 @@ def test_negative_values_have_no_law():
 @pytest.mark.parametrize("estimate", [statistics.gamma_mean_intervals, statistics.beta_mean_intervals])
 @pytest.mark.parametrize("spread", [1e-3, 1e-4, 1e-5, 1e-6])
 def test_intervals_of_tight_values_are_the_normal_ones(estimate, spread):
-    """Where values hardly differ both distributions are normal, whose profile interval has a closed form."""
+    """For nearly equal values both distributions are normal, whose profile interval has a closed form."""
     x = 0.3 * (1 + spread * np.array([0.0, 1.0, 2.0, 3.0, 5.0]))
     half = np.std(x) * math.sqrt(math.exp(stats.chi2.ppf(0.95, 1) / len(x)) - 1)
     [(low, high)] = estimate(x)

@@ -1,4 +1,4 @@
-"""Sparsity error: the beta interval beside a plain one, at zeros, at ends, and where there is none."""
+"""Sparsity error: the beta interval compared with a plain one, at zeros, at ends, and cases without interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tasks.arithmetic.published.rows import published, rows
 
 @pytest.mark.parametrize(("mu", "phi", "n"), [(0.3, 5.0, 12), (0.9, 4.0, 60), (0.01, 40.0, 50), (0.5, 800.0, 5)])
 def test_beta_interval_is_the_profile_likelihood_one(mu, phi, n, deviance_bounds):
-    """The interval's ends are where the profile log-likelihood, maximised numerically, is down by chi2/2."""
+    """At the interval's ends the numerically maximised profile log-likelihood is down by chi2/2."""
     y = np.random.default_rng(n).beta(mu * phi, (1 - mu) * phi, n)
     log_y, log_rest = np.log(y).sum(), np.log1p(-y).sum()
 
@@ -37,7 +37,7 @@ def test_beta_interval_is_the_profile_likelihood_one(mu, phi, n, deviance_bounds
 
 
 def test_beta_interval_of_small_values_is_the_gamma_interval():
-    """Far below the upper end a beta distribution is a gamma distribution, as are the intervals, at any scale."""
+    """Far below the upper end the beta and gamma distributions agree, as do the intervals, at any scale."""
     values = np.array([1.0, 2.0, 3.0, 4.0, 9.0])
     bounds = statistics.gamma_mean_intervals(values)
     for scale in (1e-6, 1e-9, 1e-14, 1e-200):
@@ -57,14 +57,14 @@ def test_beta_interval_is_symmetric(values):
 
 @given(st.lists(st.one_of(st.just(0.0), st.just(0.5), st.floats(0, 0.5)), max_size=30))
 def test_beta_interval_is_an_interval_or_none(values):
-    """Whatever lies in [0, 1/2], zeros and the least floats among them, has an interval around its mean, or none."""
+    """Any values in [0, 1/2], with zeros and the smallest floats, have an interval around the mean, or none."""
     [(low, high)] = statistics.beta_mean_intervals(values)
     if not math.isnan(low):
         assert 0 <= low <= np.mean(values) <= high <= 0.5
 
 
 def test_beta_interval_is_twice_the_published_halves():
-    """Published beta intervals of unscaled values are half of ours: NAC+, +, is 0.45, not 0.23."""
+    """Published beta intervals of unscaled values are half as wide: NAC+, +, is 0.45, not 0.23."""
     row = next(r for r in rows("static_summary") if (r["operation"], r["model"]) == ("add", "NAC+"))
     ours = next(r for r in published() if (r.operation, r.model) == ("add", "NAC-add"))
     doubled = (2 * float(row["sparsity_error_lower"]), 2 * float(row["sparsity_error_upper"]))
@@ -78,7 +78,7 @@ def test_beta_interval_of_degenerate_values_is_nan(values):
 
 
 def test_beta_interval_survives_zeros_and_ones():
-    """Values at the ends of the support leave a finite interval that holds the mean."""
+    """Values at the ends of the support have a finite interval that contains the mean."""
     values = [0.0] * 20 + [1e-4, 3e-3, 2e-5, 1e-3]
     [(low, high)] = statistics.beta_mean_intervals(values)
     assert 0 < low < np.mean(values) < high < 0.5
@@ -87,7 +87,7 @@ def test_beta_interval_survives_zeros_and_ones():
 
 
 def test_beta_interval_holds_the_mean_of_rounded_weights():
-    """Of 300 studies of weights that float32 rounds, half of them to 1, about 95% have the mean in the interval."""
+    """Of 300 studies of float32 weights, half of them rounded to 1, the interval covers the mean in about 95%."""
     step = 2.0**-24
     x = np.round(np.random.default_rng(5).exponential(4e-8, (300, 25)) / step) * step
     mean = step * np.exp(-(np.arange(100) + 0.5) * step / 4e-8).sum()
@@ -98,7 +98,7 @@ def test_beta_interval_holds_the_mean_of_rounded_weights():
 
 @pytest.mark.parametrize("estimate", [statistics.gamma_mean_intervals, statistics.beta_mean_intervals])
 def test_intervals_cover_at_their_level(estimate):
-    """Of 300 studies of 25 seeds about 95% have the true mean in the interval."""
+    """Of 300 studies of 25 seeds the interval covers the true mean in about 95%."""
     rng = np.random.default_rng(8)
     is_gamma = estimate is statistics.gamma_mean_intervals
     samples = rng.gamma(5, 2, (300, 25)) if is_gamma else rng.beta(2, 8, (300, 25)) / 2

@@ -1,4 +1,4 @@
-"""A standardised rate is that of the population's starts, whichever starts a sample has."""
+"""A standardised rate is the rate under the population's starts, whatever the sample's starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVELS = st.lists(
 
 
 def test_an_unlucky_sample_is_corrected() -> None:
-    """Of 50 trials with too many of the hard starts, the rate is that of equal halves."""
+    """With 50 trials and too many hard starts, the rate is that of equal halves."""
     estimate = standardised_rate([9, 4], [10, 40], [0.5, 0.5])
     assert estimate is not None
     assert estimate.rate == pytest.approx((0.9 + 0.1) / 2)
@@ -23,7 +23,7 @@ def test_an_unlucky_sample_is_corrected() -> None:
 
 
 def test_starts_that_explain_outcomes_shrink_the_interval() -> None:
-    """Where the levels decide, the interval is narrower than that of the raw rate; where they don't, it is as wide."""
+    """If levels explain outcomes, the interval is narrower than the raw rate's; otherwise it is as wide."""
     decided = standardised_rate([25, 0], [25, 25], [0.5, 0.5])
     alike = standardised_rate([13, 12], [25, 25], [0.5, 0.5])
     assert decided is not None
@@ -35,7 +35,7 @@ def test_starts_that_explain_outcomes_shrink_the_interval() -> None:
 
 @given(LEVELS)
 def test_shares_of_the_sample_give_its_own_rate(levels: list[tuple[int, int]]) -> None:
-    """If the population has the sample's shares, the rate is the raw one, and always within its interval."""
+    """If the population has the sample's shares, the rate is the raw one, always within its interval."""
     solved, judged = map(list, zip(*levels, strict=True))
     if not sum(judged):
         assert standardised_rate(solved, judged, [1] * len(judged)) is None
@@ -48,7 +48,7 @@ def test_shares_of_the_sample_give_its_own_rate(levels: list[tuple[int, int]]) -
 
 
 def test_levels_with_few_trials_are_joined() -> None:
-    """A level without a trial joins the next, and the last ones join what is before them."""
+    """A level without a trial is merged into the next, and the last ones into the previous."""
     estimate = standardised_rate([0, 4, 0, 9, 1, 0], [0, 5, 3, 10, 2, 1], [1, 1, 1, 1, 1, 1])
     assert estimate is not None
     assert estimate.strata == (1, 5)
@@ -65,6 +65,6 @@ def test_levels_with_few_trials_are_joined() -> None:
     ],
 )
 def test_impossible_levels_are_refused(levels: tuple[list[int], list[int], list[float]], message: str) -> None:
-    """The message has what was given, and what must hold."""
+    """The message has the value given and the rule."""
     with pytest.raises(ValueError, match=message):
         standardised_rate(*levels)

@@ -1,4 +1,4 @@
-"""Survival: lifelines', scipy's and statsmodels' numbers, laws, and every degenerate sample."""
+"""Survival: agreement with lifelines, scipy and statsmodels, properties, and all degenerate samples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def columns(trials):
 
 @given(TRIALS)
 def test_kaplan_meier_agrees_with_lifelines(trials):
-    """Survival, its interval wherever it has one, and the median are lifelines', with ties and censoring."""
+    """Survival, its interval where defined, and the median equal lifelines', with ties and censoring."""
     times, solved = columns(trials)
     curve, theirs = statistics.kaplan_meier(times, solved), KaplanMeierFitter().fit(times, solved)
     assert curve.survival == pytest.approx(theirs.survival_function_at_times(curve.times).to_numpy(), abs=1e-12)
@@ -38,13 +38,13 @@ def test_kaplan_meier_agrees_with_lifelines(trials):
     assert curve.high[inside] == pytest.approx(expected[:, 1], abs=1e-9)
     assert np.isnan(curve.low[~inside]).all()
     assert np.isnan(curve.high[~inside]).all()
-    if not np.any(np.abs(curve.survival - 0.5) < 1e-9):  # there lifelines has 0.5 or a last bit more
+    if not np.any(np.abs(curve.survival - 0.5) < 1e-9):  # there lifelines has 0.5 or one more last bit
         assert (curve.median or math.inf) == theirs.median_survival_time_
 
 
 @given(TRIALS)
 def test_kaplan_meier_agrees_with_statsmodels(trials):
-    """The counts and the survival at the times of success are statsmodels'."""
+    """The counts and the survival at the times of success equal statsmodels'."""
     times, solved = columns(trials)
     curve = statistics.kaplan_meier(times, solved)
     if not any(solved):
@@ -58,7 +58,7 @@ def test_kaplan_meier_agrees_with_statsmodels(trials):
 
 
 def test_kaplan_meier_agrees_with_scipy():
-    """The log-log interval is scipy's."""
+    """The log-log interval equals scipy's."""
     rng = np.random.default_rng(4)
     times, solved = rng.gamma(3, 10, 40).round(), rng.random(40) < 0.7
     curve = statistics.kaplan_meier(times, solved)
@@ -71,7 +71,7 @@ def test_kaplan_meier_agrees_with_scipy():
 
 @given(CENSORED_AT_END)
 def test_kaplan_meier_ends_at_the_share_unsolved(ends):
-    """Where all run equally long, the curve's end is one less the success rate."""
+    """If all trials run equally long, the curve ends at one minus the success rate."""
     times, solved = [float(min(t, 20)) for t in ends], [t < 20 for t in ends]
     curve = statistics.kaplan_meier(times, solved)
     assert curve.survival[-1] == pytest.approx(1 - sum(solved) / len(solved), abs=1e-12)
@@ -79,13 +79,13 @@ def test_kaplan_meier_ends_at_the_share_unsolved(ends):
 
 @given(st.lists(TRIALS, min_size=2, max_size=4))
 def test_log_rank_agrees_with_lifelines(samples):
-    """Statistic and p-value of two to four samples with ties are lifelines'."""
+    """Statistic and p-value of two to four samples with ties equal lifelines'."""
     sets = [columns(trials) for trials in samples]
     test = statistics.log_rank(sets)
     times = np.concatenate([t for t, _ in sets])
     solved = np.concatenate([s for _, s in sets])
     group = np.repeat(np.arange(len(sets)), [len(t) for t, _ in sets])
-    # lifelines counts a sample that is censored before anything is solved as one more degree of freedom
+    # lifelines counts a sample censored before any success as one more degree of freedom
     first = min(times[solved], default=math.inf)
     assume(test is not None and test.degrees_of_freedom == len(sets) - 1)
     assert any(t >= first for t in times)
@@ -107,7 +107,7 @@ def test_log_rank_agrees_with_statsmodels_and_scipy():
 
 
 def test_log_rank_of_many_distinct_times_needs_little_memory():
-    """Two samples of 25,000 trials, no two solved at one time: a flag for each pair of trial and time would be 2 GB."""
+    """Two samples of 25,000 trials with distinct times: a flag for each pair of trial and time would take 2 GB."""
     times = np.random.default_rng(7).permutation(50_000) + 1.0
     solved, first = times % 5 > 0, times < 30_000
     tracemalloc.start()
@@ -122,7 +122,7 @@ def test_log_rank_of_many_distinct_times_needs_little_memory():
 
 
 def test_log_rank_leaves_out_what_says_nothing():
-    """An empty sample, and one censored before anything is solved, change nothing."""
+    """An empty sample, and one censored before any success, change nothing."""
     quick, slow = ([1.0, 2.0, 3.0, 4.0], [True] * 4), ([3.0, 5.0, 6.0, 9.0], [True, True, True, False])
     test = statistics.log_rank([quick, slow])
     assert test.degrees_of_freedom == 1
@@ -148,12 +148,12 @@ def test_log_rank_leaves_out_what_says_nothing():
     ids=["none", "empty", "all empty", "one", "one and empty", "all censored", "never at risk together", "all at once"],
 )
 def test_log_rank_of_degenerate_samples_is_none(samples):
-    """Where there are not two samples to compare, or nothing happens while they are at risk, there is no test."""
+    """Without two samples to compare, or without an event while both are at risk, there is no test."""
     assert statistics.log_rank(samples) is None
 
 
 def test_kaplan_meier_of_degenerate_samples():
-    """No trials have no curve; one trial, all censored and all solved at once have one without an interval."""
+    """Without trials there is no curve; one trial, all censored and all solved at once have no interval."""
     assert statistics.kaplan_meier([], []) is None
     one = statistics.kaplan_meier([7.0], [True])
     assert (one.survival.tolist(), one.median) == ([0.0], 7.0)
@@ -167,7 +167,7 @@ def test_kaplan_meier_of_degenerate_samples():
 
 
 def test_flags_must_be_flags():
-    """Each time has one flag, which is true or false; NaN is neither."""
+    """Each time has one flag, true or false; NaN is invalid."""
     with pytest.raises(ValueError, match="1 times and 2 flags"):
         statistics.kaplan_meier([1.0], [True, False])
     with pytest.raises(ValueError, match="true or false"):

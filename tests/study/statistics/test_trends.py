@@ -1,4 +1,4 @@
-"""Trends: statsmodels' numbers, laws, separation, and every degenerate table."""
+"""Trends: agreement with statsmodels, properties, separation, and all degenerate tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLES = st.lists(
 
 @given(TABLES)
 def test_cochran_armitage_agrees_with_statsmodels(counts):
-    """It is statsmodels' z but for its variance, which has N - 1 instead of N trials."""
+    """It is statsmodels' z, but for its variance with N - 1 instead of N trials."""
     k, n = (np.array(part) for part in zip(*counts, strict=True))
     scores = np.arange(len(k)) ** 1.5
     trend = statistics.cochran_armitage(scores, k, n)
@@ -63,12 +63,12 @@ def test_trend_of_two_cells_is_pearsons(counts):
     ids=["none", "one cell", "no trials", "one cell with trials", "one score", "none solved", "all solved"],
 )
 def test_trend_of_degenerate_tables_is_none(scores, k, n):
-    """One score, or rates that are all 0 or all 1, have no trend."""
+    """A single score, or rates that are all 0 or all 1, have no trend."""
     assert statistics.cochran_armitage(scores, k, n) is None
 
 
 def test_lengths_must_agree():
-    """A count too few is an error."""
+    """Lists of different lengths are an error."""
     with pytest.raises(ValueError, match="2, 1 and 2"):
         statistics.cochran_armitage([1, 2], [1], [2, 2])
     with pytest.raises(ValueError, match="2, 2 and 1"):
@@ -87,7 +87,7 @@ def drawn(seed: int, cells: int = 12):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_logistic_regression_agrees_with_statsmodels(seed):
-    """Estimates, standard errors, Wald intervals and p-values are statsmodels'."""
+    """Estimates, standard errors, Wald intervals and p-values equal statsmodels'."""
     x, k, n = drawn(seed)
     fit, some = statistics.logistic_regression(x, k, n), n > 0
     theirs = sm.GLM(np.column_stack([k, n - k])[some], sm.add_constant(x[some]), family=sm.families.Binomial()).fit(
@@ -103,7 +103,7 @@ def test_logistic_regression_agrees_with_statsmodels(seed):
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_profile_interval_is_where_the_likelihood_has_fallen(place, deviance_bounds):
-    """The ends are where statsmodels' likelihood, that coefficient fixed by an offset, is down by chi2/2."""
+    """At the ends statsmodels' likelihood, with the coefficient as an offset, is down by chi2/2."""
     x, k, n = drawn(3)
     some = n > 0
     design, counts = sm.add_constant(x[some]), np.column_stack([k, n - k])[some]
@@ -122,7 +122,7 @@ def test_profile_interval_is_where_the_likelihood_has_fallen(place, deviance_bou
 
 
 def test_slopes_follow_their_units():
-    """Measuring a hyperparameter in thousandths multiplies its slope by a thousandth, shifting it changes no slope."""
+    """Measuring a hyperparameter in thousandths scales its slope by a thousandth; a shift changes no slope."""
     x, k, n = drawn(1)
     plain = statistics.logistic_regression(x, k, n)
     scaled = statistics.logistic_regression(x * [1000, 1] + [5e4, 0], k, n)
@@ -133,7 +133,7 @@ def test_slopes_follow_their_units():
 
 @given(TABLES)
 def test_one_cell_each_is_fitted_exactly(counts):
-    """Two cells determine two coefficients: the fitted rates are the observed ones, unless a rate is 0 or 1."""
+    """Two cells determine two coefficients: fitted rates are the observed ones, unless a rate is 0 or 1."""
     (k1, n1), (k2, n2) = counts[:2]
     fit = statistics.logistic_regression([[0], [1]], [k1, k2], [n1, n2])
     if {k1, k2} & {0} or k1 == n1 or k2 == n2:
@@ -157,14 +157,14 @@ def test_one_cell_each_is_fitted_exactly(counts):
     ids=["complete", "at one point", "none solved", "all solved", "quasi, one side", "quasi, large scale"],
 )
 def test_separation_is_said(points, k):
-    """Where the likelihood has no greatest value, the fit says separated and gives no numbers."""
+    """If the likelihood has no maximum, the fit is marked as separated and has no numbers."""
     fit = statistics.logistic_regression(points, k, [9] * len(k))
     assert fit == statistics.LogisticFit(separated=True, intercept=None, slopes=())
 
 
 @given(st.integers(0, 10_000))
 def test_separation_is_where_the_likelihood_grows_for_ever(seed):
-    """A fit is separated exactly where the estimates keep growing as a penalty on them fades."""
+    """A fit is separated exactly if the estimates grow without bound as their penalty vanishes."""
     rng = np.random.default_rng(seed)
     x, n = rng.integers(0, 3, (5, 2)).astype(float), rng.integers(1, 4, 5)
     k = rng.binomial(n, rng.random())
@@ -196,7 +196,7 @@ def test_separation_is_where_the_likelihood_grows_for_ever(seed):
 
 @given(st.integers(0, 10_000))
 def test_every_table_has_a_defined_answer(seed):
-    """Rates near 0 and 1, hyperparameters of all scales: a fit around its estimates, separated, or None."""
+    """Any rates near 0 and 1, and any scales, give a fit around its estimates, a separated fit, or None."""
     rng = np.random.default_rng(seed)
     cells, columns = rng.integers(2, 9), rng.integers(1, 4)
     x = rng.choice([rng.integers(0, 4, (cells, columns)), 10.0 ** rng.integers(-3, 4, (cells, columns))])

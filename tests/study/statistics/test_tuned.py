@@ -1,4 +1,4 @@
-"""Two methods are compared at values that other seeds choose, and equal ones rarely have a winner."""
+"""Two methods are compared at values chosen on other seeds, and equal methods rarely have a winner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def outcomes(n, *means, seed=0, scale=1.0):
 
 
 def test_methods_without_alternatives_are_compared_by_sign_flips():
-    """With a single value, nothing is chosen, and the result is that of the plain paired test."""
+    """With a single value, nothing is chosen, and the result equals the plain paired test."""
     first, second = outcomes(12, 0.6, seed=1), outcomes(12, 0.0, seed=2)
     both, plain = tuned_difference(first, second, higher_is_better=True), sign_flip((first - second)[:, 0])
     assert (both.estimate, both.p_value) == pytest.approx((plain.estimate, plain.p_value))
@@ -28,7 +28,7 @@ def test_methods_without_alternatives_are_compared_by_sign_flips():
 
 
 def test_each_seed_is_evaluated_where_the_halves_without_it_do_best():
-    """The scores are those of a plain loop over splits, and the estimate is the difference of their means."""
+    """The scores equal those of a plain loop over splits, and the estimate is the difference of their means."""
     first, second, splits = outcomes(9, 0.0, 0.2, 0.1, seed=3), outcomes(9, 0.0, 0.1, seed=4), 6
     both = tuned_difference(first, second, higher_is_better=True, splits=splits)
     for method, values in ((both.first, first), (both.second, second)):
@@ -62,7 +62,7 @@ def test_influences_are_those_of_dropping_a_seed_and_choosing_again(missing):
 
 @pytest.mark.parametrize("n", [6, 10, 25])
 def test_p_value_interval_and_estimate_have_one_direction(n):
-    """The interval excludes 0 exactly where p is at most 5%, on the side of the estimate, which it holds."""
+    """The interval excludes 0 exactly if p is at most 5%, on the estimate's side, and contains the estimate."""
     verdicts = set()
     for seed in range(60):
         first, second = outcomes(n, 0.0, 0.3, seed=seed), outcomes(n, 1.0, 0.8, -1.0, seed=100 + seed)
@@ -75,7 +75,7 @@ def test_p_value_interval_and_estimate_have_one_direction(n):
 
 
 def test_exchanged_and_negated_methods_have_the_mirrored_difference():
-    """The second minus the first, and losses in place of scores, have the same test."""
+    """The second minus the first, and losses instead of scores, have the same test."""
     first, second = outcomes(15, 0.0, 0.4, seed=6), outcomes(15, 0.2, seed=7)
     both = tuned_difference(first, second, higher_is_better=True)
     for other in (
@@ -87,14 +87,14 @@ def test_exchanged_and_negated_methods_have_the_mirrored_difference():
 
 
 def drawn(laws, n=10, studies=400):
-    """Draw the halves' fits of two methods in many studies, each of so many values with these means."""
+    """Draw the halves' fits of two methods in many studies, with a number of values with these means."""
     rng = np.random.default_rng(8)
     return [rng.normal(means, 1.0, (studies, n, len(means))) for means in laws]
 
 
 @pytest.mark.parametrize("counts", [(10, 1), (3, 3), (10, 10)])
 def test_equal_methods_have_a_winner_in_at_most_one_of_twenty_studies(counts):
-    """All values of both methods are equally good, which is where choosing them makes the most of chance."""
+    """All values of both methods are equally good, which maximises the optimism of the choice."""
     methods = drawn([[0.0] * count for count in counts])
     _, bounds, p_values = tuned_test(*(cross_fit(values, halved(10, 20)) for values in methods))
     assert np.mean(p_values <= 0.05) <= 0.05
@@ -105,7 +105,7 @@ def test_equal_methods_have_a_winner_in_at_most_one_of_twenty_studies(counts):
 
 
 def test_a_better_method_is_found():
-    """A good value among bad ones is found like a single value is."""
+    """A good value among bad ones is detected like a single value."""
     methods = drawn([[-4.0, 1.5, -4.0], [-4.0, -4.0, 0.0]])
     fits = [cross_fit(values, halved(10, 20)) for values in methods]
     estimates, _, p_values = tuned_test(*fits)
@@ -114,7 +114,7 @@ def test_a_better_method_is_found():
 
 
 def test_choices_that_cost_move_the_interval():
-    """Without the optimism of the first method the upper end would be lower, and the lower end stays."""
+    """Without the first method's optimism the upper end would be lower; the lower end stays."""
     first, second = (cross_fit(values, halved(10, 20)) for values in drawn([[0.0, 0.1, 0.2], [0.0]], studies=50))
     _, moved, _ = tuned_test(first, second)
     _, unmoved, _ = tuned_test(replace(first, optimism=0 * first.optimism), second)
@@ -135,7 +135,7 @@ def test_a_value_that_most_seeds_miss_is_not_chosen():
 
 
 def test_seeds_without_the_chosen_values_are_left_out():
-    """Only seeds that have outcomes of both methods, at values that are chosen, are compared."""
+    """Only seeds with outcomes of both methods, at the chosen values, are compared."""
     first, second = outcomes(10, 0.0, 9.0, seed=11), outcomes(10, 0.0, seed=12)
     first[2, 1] = second[7, 0] = np.nan
     both = tuned_difference(first, second, higher_is_better=True)
@@ -145,7 +145,7 @@ def test_seeds_without_the_chosen_values_are_left_out():
 
 
 def test_diverged_trials_are_worse_than_any_other():
-    """Infinite losses are compared by ranks, in which a method that diverges often loses."""
+    """Infinite losses are compared by ranks, and a method that diverges loses often."""
     first, second = outcomes(12, 0.0, 0.1, seed=13), outcomes(12, 0.0, seed=14)
     second[:9] = math.inf
     both = tuned_difference(first, second, higher_is_better=False)
@@ -159,7 +159,7 @@ def test_diverged_trials_are_worse_than_any_other():
 
 
 def test_ranks_ignore_the_scale():
-    """Where an outcome is infinite, any increasing function of the others leaves the test as it is."""
+    """With an infinite outcome, any increasing function of the others leaves the test unchanged."""
     first, second = outcomes(12, 0.0, 0.1, seed=15), outcomes(12, 0.5, seed=16)
     second[0] = math.inf
     both = tuned_difference(first, second, higher_is_better=False)
@@ -168,7 +168,7 @@ def test_ranks_ignore_the_scale():
 
 
 def test_too_few_seeds_and_equal_scores_have_no_test():
-    """Three seeds can't be halved and dropped; scores that are all equal have an estimate and no test."""
+    """Three seeds can't be halved and dropped; equal scores have an estimate and no test."""
     assert tuned_difference(outcomes(3, 0.0), outcomes(3, 0.0), higher_is_better=True) is None
     equal = tuned_difference(np.ones((8, 2)), np.ones((8, 3)), higher_is_better=True)
     assert (equal.estimate, equal.interval, equal.p_value) == (0.0, None, None)
@@ -178,7 +178,7 @@ def test_too_few_seeds_and_equal_scores_have_no_test():
 
 
 def test_impossible_outcomes_are_refused():
-    """Other shapes, other seeds, and outcomes that are infinitely good."""
+    """Other shapes, other seeds, and infinitely good outcomes are refused."""
     with pytest.raises(ValueError, match=r"shape \[seeds, values\], but got \(4,\)"):
         tuned_difference([1.0, 2, 3, 4], [[1.0]] * 4, higher_is_better=True)
     with pytest.raises(ValueError, match="same seeds, but got 4 and 5"):

@@ -1,4 +1,4 @@
-"""A bound of a mean cost that every sample has, and that better samples never raise."""
+"""An upper bound of a mean cost that is always defined, and monotone in the trials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILED = st.integers(0, 30)
 
 @given(COSTS, FAILED)
 def test_every_sample_has_a_bound_between_its_mean_and_the_most(costs, failed):
-    """The bound is finite, at most the most, and at least the mean with what failed at the most."""
+    """The bound is finite, at most the maximum, and at least the mean with failures at the maximum."""
     n = len(costs) + failed
     bound = upper_mean(costs, n, 20.0)
     mean = (sum(costs) + 20.0 * failed) / n if n else 20.0
@@ -27,14 +27,14 @@ def test_every_sample_has_a_bound_between_its_mean_and_the_most(costs, failed):
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_of_nothing_or_all_it_is_wilsons(solved, failed):
-    """Trials that cost nothing, or all there is, leave a rate: the bound is one less Wilson's lower end."""
+    """Costs of zero or the maximum are a rate: the bound is one minus Wilson's lower end."""
     n = solved + failed
     assert upper_mean([0.0] * solved, n, 3.0) == pytest.approx(3.0 * (1 - wilson(solved, n)[0]))
 
 
 @given(COSTS, FAILED, st.permutations(range(30)))
 def test_the_order_of_trials_changes_no_bit(costs, failed, order):
-    """A sample is a set."""
+    """A permutation of the sample gives equal bits."""
     mixed = [costs[i] for i in order if i < len(costs)]
     n = len(costs) + failed
     assert upper_mean(mixed, n, 20.0) == upper_mean(costs, n, 20.0)
@@ -53,7 +53,7 @@ DISTRIBUTIONS = {
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("n", [5, 40])
 def test_the_mean_is_below_the_bound_as_often_as_it_says(distribution, n):
-    """The bound is below the mean in at most 7% of 400 samples: the aim is 2.5%, Wilson's has 4% at times."""
+    """The bound is below the mean in at most 7% of 400 samples: nominal is 2.5%, Wilson's has up to 4%."""
     random = np.random.default_rng(7)
     mean = np.minimum(DISTRIBUTIONS[distribution](random, 200_000), 1.0).mean()
     samples = (DISTRIBUTIONS[distribution](random, n) for _ in range(400))
@@ -62,7 +62,7 @@ def test_the_mean_is_below_the_bound_as_often_as_it_says(distribution, n):
 
 
 def test_what_costs_more_than_the_most_costs_the_most():
-    """A cost above the most is cut to it."""
+    """A cost above the maximum is clipped to it."""
     assert upper_mean([1.0, 30.0], 2, 20.0) == upper_mean([1.0, 20.0], 2, 20.0)
 
 
@@ -75,6 +75,6 @@ def test_what_costs_more_than_the_most_costs_the_most():
     ],
 )
 def test_what_cannot_be_a_sample_is_refused(costs, n, most, message):
-    """More costs than trials, and costs that are no numbers, raise."""
+    """More costs than trials, and invalid costs, raise."""
     with pytest.raises(ValueError, match=message):
         upper_mean(costs, n, most)

@@ -1,4 +1,4 @@
-"""The upper bound of a median cost: its place among the costs, and how often it is below the median."""
+"""The upper bound of a median cost: its order statistic, and its coverage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COSTS = st.lists(st.integers(-5, 5).map(float), max_size=40)
 
 @pytest.mark.parametrize("n", [6, 7, 17, 40, 101])
 def test_it_is_the_upper_end_of_the_medians_interval(n: int) -> None:
-    """With seeds enough for an interval at all, it is that interval's end."""
+    """With enough seeds for an interval, it is the interval's upper end."""
     costs = np.random.default_rng(n).normal(size=n)
     assert statistics.upper_median(costs, n) == statistics.median_intervals(costs)[0, 1]
 
@@ -29,7 +29,7 @@ def test_repeated_trials_never_raise_it(costs: list[float], failed: int, times: 
 
 @given(COSTS, st.integers(0, 40), st.integers(-6, 5))
 def test_a_trial_that_costs_no_more_never_raises_it(costs: list[float], failed: int, cost: int) -> None:
-    """One more that costs at most the bound, or one of the failed that gets any cost."""
+    """Another trial that costs at most the bound, or a failed trial that gets a cost, never raises it."""
     n = len(costs) + failed
     before = statistics.upper_median(costs, n)
     if cost <= before:
@@ -45,7 +45,7 @@ def test_of_few_trials_it_is_the_worst() -> None:
 
 @pytest.mark.parametrize("n", [6, 12, 25, 60])
 def test_it_is_below_the_median_in_few_samples(n: int) -> None:
-    """Of 4,000 samples of a skewed law, at most 2.5% and what chance adds have it below."""
+    """Of 4,000 samples of a skewed distribution, at most 2.5% plus chance have it below the median."""
     draws = np.random.default_rng(1).lognormal(size=(4000, n))
     below = np.mean([statistics.upper_median(draw, n) < 1.0 for draw in draws])
     assert below <= 0.025 + 3 * math.sqrt(0.025 / 4000)

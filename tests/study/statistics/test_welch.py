@@ -1,4 +1,4 @@
-"""Welch's method against scipy's own, and against a sum that is known."""
+"""Welch's method compared with scipy's, and with a known sum."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contrast_of(*values):
 
 @given(first=SAMPLES, second=SAMPLES)
 def test_the_difference_of_two_means_is_welchs(first, second):
-    """Difference, interval and p-value are those of scipy's t-test without equal variances."""
+    """Difference, interval and p-value equal scipy's t-test with unequal variances."""
     ours, theirs = contrast(first, second), stats.ttest_ind(first, second, equal_var=False)
     interval = theirs.confidence_interval()
     assert ours.estimate == pytest.approx(np.mean(first) - np.mean(second), abs=1e-9)
@@ -37,7 +37,7 @@ def test_the_difference_of_two_means_is_welchs(first, second):
 
 
 def test_one_sample_is_students_interval():
-    """A weight of 1 alone gives Student's interval of a mean."""
+    """A single weight of 1 gives Student's interval of a mean."""
     values = [1.0, 2.0, 4.0, 9.0]
     ours = contrast(values, weights=[1], confidence=0.9)
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
@@ -46,13 +46,13 @@ def test_one_sample_is_students_interval():
 
 @pytest.mark.parametrize("samples", [([1.0, 1.0], [2.0, 2.0]), ([1.0], [2.0, 3.0]), ([1e-300, 1e-300], [1.0, 1.0])])
 def test_what_does_not_vary_is_not_tested(samples):
-    """Without a variance, or with one value, there is no test."""
+    """Without variance, or with one value, there is no test."""
     numbers = [(np.mean(v), np.std(v, ddof=1) if len(v) > 1 else 0.0, len(v)) for v in samples]
     assert statistics.contrast([1, -1], *zip(*numbers, strict=True)) is None
 
 
 def test_the_unit_makes_no_difference():
-    """Values of any size give the same p-value: no square vanishes or overflows."""
+    """Values of any size give the same p-value, without underflow or overflow of squares."""
     first, second = np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 5.0])
     units = np.array([1.0, 1e-307, 1e-90, 1e90, 1e307])
     tests = [contrast_of(unit * first, unit * second) for unit in units]
@@ -61,7 +61,7 @@ def test_the_unit_makes_no_difference():
 
 
 def test_a_difference_beyond_the_range_of_numbers_is_infinite():
-    """The p-value is still that of the difference in standard errors."""
+    """The p-value still uses the difference in standard errors."""
     means, deviations = np.array([1.0, -1.0]), np.array([1.0, 0.1])
     test, other = (statistics.contrast([1, -1], unit * means, unit * deviations, [10, 10]) for unit in (1.5e308, 1.0))
     assert test.estimate == np.inf

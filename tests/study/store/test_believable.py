@@ -1,4 +1,4 @@
-"""A file of results is set aside, with the reason, if it isn't what this package wrote; so it counts nowhere."""
+"""A results file that this package can't have written is set aside with the reason, and doesn't count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def study(tmp_path: Path) -> StudyStore:
 
 
 def with_column(name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
-    """Give the results of two trials, with other values in a column."""
+    """Return the results of two trials, with other values in a column."""
     table = results_table([solved(1), solved(2)])
     field = table.field(name)
     return table.set_column(table.column_names.index(name), field, change(table[name]).cast(field.type))
@@ -48,7 +48,7 @@ FORGED: dict[str, tuple[pa.Table, str]] = {
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("what", FORGED)
 def test_forged_rows_count_nowhere(study: StudyStore, what: str, read_only: bool) -> None:
-    """A file of rows that were changed is named with its reason; its trials aren't done, and the others are read."""
+    """A file with changed rows is named with the reason; its trials aren't done, and other files are read."""
     table, reason = FORGED[what]
     fill(study, OTHER_PACK, [solved(3)])
     store(study, PACK, table)
@@ -68,7 +68,7 @@ def test_forged_rows_count_nowhere(study: StudyStore, what: str, read_only: bool
 
 
 def test_many_files_are_checked_together_and_only_the_forged_ones_go(study: StudyStore) -> None:
-    """Among files of several columns, those that were changed are found, and all others stay."""
+    """Among files with several columns, only the changed ones are rejected."""
     for number in range(20):
         results = [solved(number)] if number % 2 else [failed(number)]
         store(study, f"{number:04x}", results_table(results), SOURCE)
@@ -80,7 +80,7 @@ def test_many_files_are_checked_together_and_only_the_forged_ones_go(study: Stud
 
 
 def test_a_file_that_is_changed_after_it_was_read_is_checked_again(study: StudyStore) -> None:
-    """What a process has read before doesn't vouch for what has the same name now."""
+    """An earlier read doesn't vouch for a changed file of the same name."""
     fill(study, PACK, [solved(1), solved(2)])
     assert len(study.done()) == 2
     store(study, PACK, FORGED["other seeds"][0])
@@ -89,7 +89,7 @@ def test_a_file_that_is_changed_after_it_was_read_is_checked_again(study: StudyS
 
 @pytest.mark.parametrize("provenance", [{"git_commit": "a\x1b]0;title\x07"}, {"packages": {"torch\r": "1"}}])
 def test_versions_that_cannot_be_shown_are_refused(study: StudyStore, provenance: dict[str, object]) -> None:
-    """A provenance with control characters, anywhere in it, is set aside with its file."""
+    """A provenance with a control character anywhere is set aside with its file."""
     store(study, PACK, results_table([solved(1)]), provenance)
     assert study.provenances() == []
     assert "its provenance has control characters" in study.notices[0]
@@ -97,7 +97,7 @@ def test_versions_that_cannot_be_shown_are_refused(study: StudyStore, provenance
 
 
 def test_a_failure_of_any_length_is_stored_and_read(study: StudyStore) -> None:
-    """The text of an error has no rules, except that a reader gets so much of it at most."""
+    """Error texts are unrestricted, but readers get a limited length."""
     long = results_table([failed(1)])
     error = long.field("error")
     place = long.column_names.index("error")

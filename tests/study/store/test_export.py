@@ -1,4 +1,4 @@
-"""A study in a ZIP file: whole, the same bytes for the same study, and refused if anything in it isn't as it was."""
+"""A study in a ZIP file: complete, deterministic, and refused if any content was changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
 
 @pytest.fixture
 def local(tmp_path: Path) -> StudyStore:
-    """Give such a study in a folder."""
+    """Give such a study in a local folder."""
     return filled(str(tmp_path / "root"))
 
 
@@ -48,7 +48,7 @@ def filled(root: str) -> StudyStore:
 
 @pytest.fixture
 def exported(local: StudyStore, tmp_path: Path) -> Path:
-    """Give the file of a study that was exported."""
+    """Give the file of an exported study."""
     return export(local, tmp_path / "demo.zip").file
 
 
@@ -69,7 +69,7 @@ def zipped(file: Path, content: Members) -> Path:
 
 
 def test_a_study_comes_back_byte_for_byte(study: StudyStore, tmp_path: Path) -> None:
-    """What matters of a study is in the file, nothing else is, and each of its files is as the store has it."""
+    """The file has exactly the study's relevant files, each as stored."""
     written = export(study, tmp_path / "demo.zip")
     read = unpack_export(tmp_path / "demo.zip", tmp_path / "there")
     packs = [f"{kind}/{pack}.parquet" for kind in ("curves", "results", "weights") for pack in (PACK, OTHER_PACK)]
@@ -83,13 +83,13 @@ def test_a_study_comes_back_byte_for_byte(study: StudyStore, tmp_path: Path) -> 
 
 
 def test_the_same_study_makes_the_same_bytes(local: StudyStore, tmp_path: Path) -> None:
-    """Neither the time nor the order in which a study was stored is in the file."""
+    """The file doesn't depend on the time or order of storing."""
     first, second = (export(local, tmp_path / name).file.read_bytes() for name in ("1.zip", "2.zip"))
     assert first == second
 
 
 def test_nothing_is_overwritten(local: StudyStore, tmp_path: Path) -> None:
-    """A file that is there stays, and so does a link; a folder that isn't there isn't made."""
+    """Existing files and links stay; a missing folder isn't created."""
     (tmp_path / "demo.zip").write_text("mine")
     (tmp_path / "link.zip").symlink_to(tmp_path / "nothing")
     for name in ("demo.zip", "link.zip"):
@@ -101,7 +101,7 @@ def test_nothing_is_overwritten(local: StudyStore, tmp_path: Path) -> None:
 
 
 def test_what_fails_leaves_no_file(local: StudyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An export that can't be completed leaves nothing, not even half a file."""
+    """A failed export leaves no file, not even a partial one."""
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
@@ -114,7 +114,7 @@ def test_what_fails_leaves_no_file(local: StudyStore, tmp_path: Path, monkeypatc
 
 
 def test_a_pack_that_is_being_stored_is_left_out(local: StudyStore, tmp_path: Path) -> None:
-    """While a study runs, a pack without its results isn't taken, and the others are."""
+    """While a study runs, a pack without results is skipped, and the others are exported."""
     local._folder.remove(f"results/{PACK}.parquet")
     files = export(local, tmp_path / "demo.zip").files
     assert not [key for key in files if PACK in key]
@@ -122,7 +122,7 @@ def test_a_pack_that_is_being_stored_is_left_out(local: StudyStore, tmp_path: Pa
 
 
 def test_a_torn_file_is_left_out_with_a_notice(local: StudyStore, tmp_path: Path) -> None:
-    """A pack whose results are torn isn't taken, nor is a torn file of weights alone; both are named."""
+    """A pack with torn results is skipped, and so is a torn weights file alone; both are named."""
     for key in (f"results/{PACK}.parquet", f"weights/{OTHER_PACK}.parquet"):
         put(local, key, (local.read_file(key) or b"")[:-9])
     written = export(local, tmp_path / "demo.zip")
@@ -134,7 +134,7 @@ def test_a_torn_file_is_left_out_with_a_notice(local: StudyStore, tmp_path: Path
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_a_file_that_is_cut_off_is_refused(exported: Path, tmp_path: Path, share: float) -> None:
-    """Wherever a copy was cut off, nothing is unpacked of it."""
+    """A file truncated anywhere isn't unpacked."""
     data = exported.read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: int(len(data) * share)])
     with pytest.raises(InputError, match="truncated, damaged or of another type"):
@@ -143,7 +143,7 @@ def test_a_file_that_is_cut_off_is_refused(exported: Path, tmp_path: Path, share
 
 
 def test_a_changed_byte_is_noticed(exported: Path, tmp_path: Path) -> None:
-    """A byte that changed anywhere in a file's content is an error."""
+    """A changed byte anywhere in the content is an error."""
     data = exported.read_bytes()
     for key in ("spec.yaml", f"results/{PACK}.parquet", "export.json"):
         place = data.index(members(exported)[f"demo/{key}"]) + 3
@@ -179,7 +179,7 @@ HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
 
 @pytest.mark.parametrize("change", HOSTILE)
 def test_what_was_not_exported_so_is_refused(exported: Path, tmp_path: Path, change: str) -> None:
-    """A file with more, less or something else in it than was exported is an error, and nothing is written outside."""
+    """Additional, missing or other content is an error, and nothing is written outside."""
     make, message = HOSTILE[change]
     file = zipped(tmp_path / "hostile.zip", make(members(exported)))
     before = {path for path in tmp_path.rglob("*") if "there" not in path.parts}
@@ -191,7 +191,7 @@ def test_what_was_not_exported_so_is_refused(exported: Path, tmp_path: Path, cha
 
 
 def test_links_and_what_is_compressed_are_refused(exported: Path, tmp_path: Path) -> None:
-    """A link, a file that would be larger than the ZIP file, and two files of one name are no part of a study."""
+    """A link, a file larger than the ZIP file, and two files of one name aren't part of a study."""
     content = members(exported)
     link = zipfile.ZipInfo("demo/report/link.html")
     link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
@@ -212,7 +212,7 @@ def test_links_and_what_is_compressed_are_refused(exported: Path, tmp_path: Path
 
 
 def test_files_that_claim_more_than_there_is_are_refused(exported: Path, tmp_path: Path) -> None:
-    """Sizes that don't fit into the ZIP file are refused before anything is read."""
+    """Sizes that exceed the ZIP file are refused before reading."""
     data = bytearray(exported.read_bytes())
     with zipfile.ZipFile(io.BytesIO(bytes(data))) as archive:
         start = archive.start_dir

@@ -1,4 +1,4 @@
-"""What an earlier version stored is read by every later one: never moved, never trained again."""
+"""Stores of earlier versions are readable by all later ones: never moved, never trained again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PLACES = [*((version, "folder") for version in VERSIONS), (1, "s3")]
 
 @pytest.fixture(params=PLACES, ids=lambda place: f"version-{place[0]}-{place[1]}")
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give a copy of the store of a version, of either kind."""
+    """Give a copy of a version's store, of either kind."""
     version, kind = request.param
     store = STORES / f"version-{version}"
     if kind == "folder":
@@ -85,18 +85,18 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=VERSIONS, ids="version-{}".format)
 def version(request: pytest.FixtureRequest) -> int:
-    """Give each version of which a store is kept here."""
+    """Give each version with a stored sample."""
     return int(request.param)
 
 
 @pytest.fixture
 def local(version: int, tmp_path: Path) -> Path:
-    """Give a copy of the store of a version in a folder."""
+    """Give a copy of a version's store in a local folder."""
     return shutil.copytree(STORES / f"version-{version}", tmp_path / "studies")
 
 
 def test_the_last_format_is_todays() -> None:
-    """Whoever changes a column adds a version: what is written is the last format, and versions have no gap."""
+    """A changed column requires a new version: written files have the last format, and versions have no gap."""
     today = {"results": EMPTY_RESULTS.schema, "curves": EMPTY_CURVES.schema, "weights": WEIGHTS_SCHEMA}
     assert FORMATS[SCHEMA_VERSION].schemas == today
     assert sorted(FORMATS) == list(range(1, SCHEMA_VERSION + 1))
@@ -104,7 +104,7 @@ def test_the_last_format_is_todays() -> None:
 
 @pytest.mark.parametrize("kind", ["results", "curves", "weights"])
 def test_every_format_leads_to_todays(version: int, kind: str) -> None:
-    """From each version there is a way to the last, for each kind of file; and a store of it is kept here."""
+    """From each version there is an upgrade to the last for each kind of file, and a stored sample."""
     empty = FORMATS[version].schemas[kind].empty_table()
     today = formats.upgraded(kind, empty, version, "a file").schema
     assert FORMATS[SCHEMA_VERSION].complaint(kind, today) is None
@@ -112,12 +112,12 @@ def test_every_format_leads_to_todays(version: int, kind: str) -> None:
 
 
 def test_each_version_has_a_store() -> None:
-    """The tests here are of all versions so far."""
+    """The tests here cover all versions so far."""
     assert list(FORMATS) == list(VERSIONS)
 
 
 def test_a_grid_of_any_version_is_read(root: str) -> None:
-    """All of it: results, curves and weights to the last bit, and a pack in mid-training."""
+    """Results, curves and weights are equal to the last bit, and a half-trained pack is read."""
     study = Store(root).study("grid")
     results = table_results(study.read_results())
     found = {(r.trial.cell.model, r.trial.cell.value("learning_rate"), r.trial.seed): r for r in results}
@@ -146,7 +146,7 @@ def test_a_grid_of_any_version_is_read(root: str) -> None:
 
 
 def test_a_record_of_a_search_is_read() -> None:
-    """What a search of the first version suggested, and what it found."""
+    """Suggestions and results of a search of the first version are read."""
     search = Store(STORES / "version-1", read_only=True).study("search")
     found_record = read_record(planned(search).spec, search)
     assert found_record is not None
@@ -157,7 +157,7 @@ def test_a_record_of_a_search_is_read() -> None:
 
 
 def test_a_function_of_version_2_is_read() -> None:
-    """Hyperparameters of every kind come back as they were, metrics and curves to the last bit, with the criterion."""
+    """Hyperparameters of every kind, exact metrics and curves, and the criterion are read."""
     study = Store(STORES / "version-2", read_only=True).study("function")
     table = study.read_results()
     results = table_results(table)
@@ -188,7 +188,7 @@ def planned(study: StudyStore) -> Plan:
 
 
 def run_again(root: Path, name: str) -> str:
-    """Run a study of the store as it was given last, in this process."""
+    """Run the last given study of the store in this process."""
     told = Console(file=io.StringIO(), width=1000)
     study = Study(name, Where(str(root), "off"), planned(Store(root).study(name)).spec)
     assert study.train(told, local=True) is Ending.FINISHED
@@ -197,7 +197,7 @@ def run_again(root: Path, name: str) -> str:
 
 @pytest.fixture
 def went_on_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Give the iterations of the checkpoints that training goes on from, as it does."""
+    """Give the iterations of the checkpoints from which training resumes."""
     iterations: list[int] = []
 
     class Seen(FusedEngine):
@@ -215,9 +215,9 @@ def bytes_of(root: Path) -> dict[Path, bytes]:
 
 
 def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
-    """Run the study: only what is missing is trained, and no stored file changes.
+    """Run the study: only missing trials are trained, and no stored file changes.
 
-    What is half done begins anew: the fused engine took sums in another order when these stores were made.
+    Half-done packs restart: the fused engine summed in another order when these stores were made.
     """
     before, grid = bytes_of(local), Store(local).study("grid")
     trials, done = {trial.id for trial in planned(grid).trials}, grid.done()
@@ -231,7 +231,7 @@ def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
 
 @pytest.mark.slow
 def test_a_study_of_any_version_is_gone_on_with(local: Path, went_on_from: list[int]) -> None:
-    """Run again, it trains what is missing, from the checkpoint on, and touches no file of before."""
+    """A new run trains the missing trials, from the checkpoint on, and changes no earlier file."""
     check_gone_on_with(local, went_on_from)
     before = bytes_of(local)
     if (local / "search").is_dir():
@@ -241,7 +241,7 @@ def test_a_study_of_any_version_is_gone_on_with(local: Path, went_on_from: list[
 
 @pytest.mark.parametrize("other", VERSIONS)
 def test_studies_of_two_versions_adopt_from_each_other(local: Path, version: int, other: int) -> None:
-    """What the one has, the other takes over: the same trials, results, curves and weights, whatever the formats."""
+    """Trials, results, curves and weights are adopted in both directions, whatever the formats."""
     shutil.copytree(STORES / f"version-{other}" / "grid", local / "other")
     shutil.rmtree(local / "grid" / "results")
     grid, source = (Store(local).study(name) for name in ("grid", "other"))
@@ -256,7 +256,7 @@ def test_studies_of_two_versions_adopt_from_each_other(local: Path, version: int
 
 
 def test_a_report_does_not_depend_on_the_version_that_stored_its_results(tmp_path: Path) -> None:
-    """Of results stored in the first format, and of the same stored in today's, tables are equal to the byte."""
+    """Equal results stored in the first format and in today's give equal tables, byte by byte."""
     reports = []
     for store in ("before", "today"):
         local = shutil.copytree(STORES / "version-1", tmp_path / store / "studies")
@@ -269,7 +269,7 @@ def test_a_report_does_not_depend_on_the_version_that_stored_its_results(tmp_pat
 
 
 def rewrite(study: StudyStore) -> None:
-    """Store a study's packs again, in today's format."""
+    """Store a study's packs again in today's format."""
     for pack in sorted(study.pack_ids()):
         results, curves = study.read_pack(pack)
         weights = study.read_weights(results["trial_id"].to_pylist())
@@ -287,7 +287,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_file_whose_columns_do_not_say_what_they_are_is_set_aside(tmp_path: Path, wrong: str) -> None:
-    """A column beside those that all results have needs a role, and a kind that its type fits."""
+    """A column beside the common ones needs a role, and a kind that fits its type."""
     local = shutil.copytree(STORES / "version-2", tmp_path / "studies")
     study = Store(local).study("function")
     file = next(path for path in sorted((local / "function" / "results").iterdir()) if "failed" not in path.name)
@@ -303,7 +303,7 @@ def test_a_file_whose_columns_do_not_say_what_they_are_is_set_aside(tmp_path: Pa
     assert "it has other columns than schema version 2, differing in width" in notice
 
 
-# a version that isn't there yet
+# a version that doesn't exist yet
 
 
 def with_note(results: pa.Table) -> pa.Table:
@@ -328,7 +328,7 @@ LAST = replace(FORMATS[SCHEMA_VERSION], upgrades=UPGRADES, upgrade_checkpoint=wi
 
 
 def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
-    """Make this the next version: results have a column more, curves another type, checkpoints other times."""
+    """Make this the next version: results get a column, curves another type, checkpoints other times."""
     note = pa.field("note", pa.string())
     now = FORMATS[SCHEMA_VERSION]
     schemas = {
@@ -352,7 +352,7 @@ def version_of_file(path: Path) -> int:
 
 
 def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old files have the new columns, whatever is asked of them, and are left where they are."""
+    """Old files get the new columns in every read, and stay where they are."""
     raise_version(monkeypatch)
     study = Store(root).study("grid")
     assert set(study.read_results()["note"].to_pylist()) == {"of version 1"}
@@ -370,7 +370,7 @@ def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.M
 def test_the_next_version_trains_nothing_again(
     local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files of both versions side by side are one study: what is missing is trained, and nothing else or twice."""
+    """Files of both versions are one study: only missing trials are trained, and once."""
     raise_version(monkeypatch)
     check_gone_on_with(local, went_on_from)
     study = Store(local).study("grid")
@@ -382,7 +382,7 @@ def test_the_next_version_trains_nothing_again(
 
 
 def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another study of the store takes over what files of both versions have, and writes the new one."""
+    """Another study of the store adopts trials of both versions' files, and writes the new format."""
     raise_version(monkeypatch)
     grid, again = (Store(local).study(name) for name in ("grid", "again"))
     new = next(trial for trial in planned(grid).trials if trial.seed == 2)
@@ -398,7 +398,7 @@ def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.
 def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where training can't go on from an earlier version's checkpoint, its pack begins anew, and a person reads so."""
+    """If training can't resume from an earlier version's checkpoint, its pack restarts, and a message says so."""
     raise_version(monkeypatch, replace(LAST, upgrade_checkpoint=None))
     grid = Store(local).study("grid")
     (pack,) = [one for one in map(Pack, zip(planned(grid).trials, strict=True)) if one.id == HALF_DONE]
@@ -422,7 +422,7 @@ def unchanged(results: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("upgrade", [broken, unchanged])
 def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.MonkeyPatch, upgrade: Any) -> None:
-    """Results of before aren't set aside, and so trained again, because a later version has a fault."""
+    """Earlier results aren't set aside and trained again because a later version has a bug."""
     raise_version(monkeypatch, replace(LAST, upgrades=UPGRADES | {"results": upgrade}))
     study = Store(root).study("grid")
     with pytest.raises(StoreError, match=r"results.*schema version [12].*The file is untouched"):
@@ -432,7 +432,7 @@ def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.Monk
 
 
 def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is ours, so a person decides: it is named, and not moved."""
+    """Such a file is the package's own, so the user decides: it is named, and not moved."""
     file = next((local / "grid" / "results").iterdir())
     metadata = {key: text for key, text in pq.read_metadata(file).metadata.items() if key.startswith(b"study.")}
     pq.write_table(pq.read_table(file).drop_columns(["threshold"]).replace_schema_metadata(metadata), file)
@@ -443,14 +443,14 @@ def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypat
 
 
 def test_results_given_as_a_file_are_upgraded_too(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`study report FILE.parquet` takes an earlier version's results by the names of today."""
+    """`study report FILE.parquet` renames an earlier version's columns to today's."""
     raise_version(monkeypatch)
     file = next(iter(sorted((local / "grid" / "results").iterdir())))
     assert set(read_source(file).table["note"].to_pylist()) == {"of version 1"}
 
 
 def test_a_search_of_version_1_is_read() -> None:
-    """A record of the first version is read, with values of today; one of a newer version asks for an upgrade."""
+    """A record of the first version gets today's values; one of a newer version asks for an upgrade."""
     study = Store(STORES / "version-1", read_only=True).study("search")
     before = json.loads((STORES / "version-1" / "search" / record.NAME).read_text())
     found = read_record(planned(study).spec, study)

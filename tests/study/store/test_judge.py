@@ -1,4 +1,4 @@
-"""Trials judged by references of their study: by all of them, anew whenever they change, and never in a stored file."""
+"""Trials judged by their study's references: by all of them, updated on changes, never in a stored file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(folder: StudyStore, name: str, results: Sequence[Result]) -> None:
 
 
 def criterion(seeds: int = 3, **changes: object) -> ReferenceCriterion:
-    """Return the criterion of a study of two questions, each with a cell of references."""
+    """Return the criterion of a study of two questions, each with a reference cell."""
     made = ReferenceCriterion(
         model="exact",
         higher_is_better={"loss": False},
@@ -74,7 +74,7 @@ def rows(table: pa.Table, model: str, size: int) -> list[dict[str, object]]:
 
 
 def test_each_question_has_its_own_bound(folder: StudyStore) -> None:
-    """The bound itself is enough, and a trial is solved when its curve first reaches it."""
+    """The bound itself is sufficient, and a trial is solved when its curve first reaches it."""
     table = folder.judged_by(criterion()).read_results()
     for size, bound in BOUNDS.items():
         learners = rows(table, "learner", size)
@@ -85,7 +85,7 @@ def test_each_question_has_its_own_bound(folder: StudyStore) -> None:
 
 
 def test_the_stored_rows_stay_as_they_are(folder: StudyStore) -> None:
-    """Reading judges; nothing is written, and a pack that is read alone, or counted, is finished."""
+    """Judgements aren't written; a pack read or counted alone is finished."""
     judged = folder.judged_by(criterion())
     assert set(judged.read_results()["outcome"].to_pylist()) == {"solved", "unsolved"}
     assert set(folder.read_results()["outcome"].to_pylist()) == {"finished"}
@@ -94,7 +94,7 @@ def test_the_stored_rows_stay_as_they_are(folder: StudyStore) -> None:
 
 
 def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: StudyStore) -> None:
-    """An earlier version of the file may have had more seeds, and other cells."""
+    """An earlier version of the file may have had more seeds and other cells."""
     before = folder.judged_by(criterion()).read_results()
     write(folder, "more", [trial("exact", 2, 3, 50.0), trial("exact", 2, 4, 90.0)])
     after = folder.judged_by(criterion()).read_results()
@@ -109,7 +109,7 @@ def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: Stu
 
 
 def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> None:
-    """The other question is judged all the same; diverged references don't count, and stay diverged."""
+    """The other question is still judged; diverged references don't count, and stay diverged."""
     lost = [trial("exact", 2, seed, np.nan, outcome=Outcome.DIVERGED) for seed in (1, 2)]
     write(folder, "r2", [trial("exact", 2, 0, 2.0), *lost])
     table = folder.judged_by(criterion()).read_results()
@@ -119,7 +119,7 @@ def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> Non
 
 
 def test_what_another_criterion_has_judged_is_judged_anew(folder: StudyStore) -> None:
-    """A study that gets references forgets what its trials were judged by before, and the other way round."""
+    """A study that gains or loses references discards its trials' earlier judgements."""
     before = folder.judged_by(criterion()).read_results()
     by_bound = trial("learner", 2, 0, 2.0, outcome=Outcome.SOLVED)
     others = [trial("learner", 2, seed, 99.0) for seed in (1, 2)]
@@ -131,7 +131,7 @@ def test_what_another_criterion_has_judged_is_judged_anew(folder: StudyStore) ->
 
 @pytest.fixture
 def curves_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the curves of each reading."""
+    """Count the curves of each read."""
     counts: list[int] = []
     read = StudyStore.read_curves
 
@@ -145,19 +145,19 @@ def curves_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_what_was_judged_before_is_read_without_curves(folder: StudyStore, curves_read: list[int]) -> None:
-    """A file holds when trials were solved; of those whose bound has moved, curves are read again."""
+    """A file caches when trials were solved; curves are read again only if the bound has moved."""
     judged = folder.judged_by(criterion())
     table = judged.read_results()
     judged.write_judgements(table)
     assert judged.read_results().equals(table)
-    assert curves_read == [10]  # the six references, and the four learners that are solved
+    assert curves_read == [10]  # the six references, and the four solved learners
     write(folder, "r3", [trial("exact", 3, seed, 3 + seed / 5) for seed in range(3)])
     assert [row["outcome"] for row in rows(judged.read_results(), "learner", 3)] == ["solved"] * 3
     assert curves_read == [10, 6]
 
 
 def test_a_trial_that_was_trained_again_is_read_again(folder: StudyStore, curves_read: list[int]) -> None:
-    """The file is of the training that was judged, not of the trial's id."""
+    """The cache identifies the judged training, not only the trial's id."""
     judged = folder.judged_by(criterion())
     judged.write_judgements(judged.read_results())
     again = [replace(trial("learner", 2, seed, 2.0), training_s=7.25) for seed in range(3)]
@@ -168,7 +168,7 @@ def test_a_trial_that_was_trained_again_is_read_again(folder: StudyStore, curves
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", None])
 def test_a_torn_file_of_judgements_costs_no_result(folder: StudyStore, data: bytes | None) -> None:
-    """Then curves are read, as if there were no file."""
+    """Curves are then read, as without the file."""
     judged = folder.judged_by(criterion())
     table = judged.read_results()
     judged.write_judgements(table)

@@ -1,4 +1,4 @@
-"""Trials of one study from two stores: each once, and nothing that is stored changes."""
+"""Trials of one study from two stores: each once, without changes of stored files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ids(*seeds: int) -> set[str]:
 
 
 def test_missing_trials_come_whole(study: StudyStore, other: StudyStore) -> None:
-    """A pack without a known trial comes byte for byte, of others the missing trials, with curves and weights."""
+    """A pack without a known trial is copied byte by byte; of others the missing trials, with curves and weights."""
     fill(other, OTHER_PACK, [solved(3), solved(4)])
     fill(other, "00cc", [solved(2), solved(5)])
     fill(other, "00dd", [failed(6)])
@@ -54,7 +54,7 @@ def test_missing_trials_come_whole(study: StudyStore, other: StudyStore) -> None
 
 
 def test_a_second_time_nothing_is_new(study: StudyStore, other: StudyStore) -> None:
-    """What was merged is there, and merging it again writes nothing."""
+    """A repeated merge writes nothing."""
     fill(other, OTHER_PACK, [solved(2), solved(3)])
     assert merge(study, other, "demo.zip") == 1
     before = files(study)
@@ -63,7 +63,7 @@ def test_a_second_time_nothing_is_new(study: StudyStore, other: StudyStore) -> N
 
 
 def test_two_results_of_one_trial_are_refused(study: StudyStore, other: StudyStore) -> None:
-    """If the stores contradict each other, a person must say which is right, and nothing is copied."""
+    """If the stores contradict each other, the user must decide, and nothing is copied."""
     fill(other, OTHER_PACK, [solved(2, test_mse=0.25), solved(3)])
     before = files(study)
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_two_results_of_one_trial_are_refused(study: StudyStore, other: StudySto
 def test_an_interrupted_merge_is_completed(
     study: StudyStore, other: StudyStore, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """Interrupted before any of its writes, a merge leaves whole packs, and a second one copies the rest."""
+    """Interrupted before any of its writes, a merge leaves complete packs, and a second one copies the others."""
     fill(other, OTHER_PACK, [solved(3)])
     fill(other, "00cc", [solved(2), solved(4)])
     folder, left = type(study._folder), [writes]

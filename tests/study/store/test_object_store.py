@@ -1,4 +1,4 @@
-"""A store on a real S3 server: one driver at a time, away for a while, and what is wrong with an address in words."""
+"""A store on a real S3 server: one driver at a time, outages, and messages about wrong addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from study.worker.pack_work import PackWork
 from tests.commands import invoke
 from tests.study.builders import small_pack
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -94,7 +94,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def test_a_holder_that_lives_is_left_alone(url, holder):
-    """A second driver sees the lock change, and is told who has it."""
+    """A second driver sees the lock's heartbeat, and is told the holder."""
     folder = demo(url, NEVER)
     told: list[str] = []
     with pytest.raises(BusyError, match=rf"'demo'.*process {holder.pid} on "), folder.lock(told.append):
@@ -105,7 +105,7 @@ def test_a_holder_that_lives_is_left_alone(url, holder):
 
 
 def test_a_holder_that_was_killed_is_followed(url, holder):
-    """After kill -9 the lock no longer changes, and who has watched that long enough takes it over."""
+    """After kill -9 the lock has no heartbeat, and a driver that watched it long enough takes it over."""
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     told: list[str] = []
@@ -120,7 +120,7 @@ def test_a_holder_that_was_killed_is_followed(url, holder):
 
 
 def test_a_holder_that_was_paused_learns_that_it_lost(url, holder):
-    """A driver that slept for too long finds another's name in its lock, and leaves that alone."""
+    """A driver that slept too long finds another's name in its lock, and leaves the lock alone."""
     holder.send_signal(signal.SIGSTOP)
     folder = demo(url, dead_after_s=10 * OFTEN)
     with folder.lock(lambda sentence: None) as held:
@@ -132,7 +132,7 @@ def test_a_holder_that_was_paused_learns_that_it_lost(url, holder):
 
 
 class Deaf(ObjectFolder):
-    """Hears only every second answer to a conditional write."""
+    """A client that receives only every second response to a conditional write."""
 
     asked = 0
 
@@ -145,7 +145,7 @@ class Deaf(ObjectFolder):
 
 
 def test_a_renewal_whose_answer_is_lost_loses_nothing(url):
-    """What we wrote without hearing of it is recognised as ours."""
+    """The driver recognises its own write even without its response."""
     real = demo(url, NEVER)
     folder = Deaf(real._store, real.where, "Amazon S3", "demo/", Timing(OFTEN, NEVER))
     with folder.lock(print) as held:
@@ -155,7 +155,7 @@ def test_a_renewal_whose_answer_is_lost_loses_nothing(url):
 
 
 class Careless(ObjectFolder):
-    """Ignores conditions, as some servers do: those that it is told to."""
+    """A server that ignores some conditions."""
 
     def __init__(self, real: ObjectFolder, ignored: str) -> None:
         super().__init__(real._store, real.where, "Amazon S3", "demo/", Timing(OFTEN, NEVER))
@@ -169,16 +169,16 @@ class Careless(ObjectFolder):
 
 @pytest.mark.parametrize("ignored", ["If-None-Match", "If-Match", "If-None-Match and If-Match"])
 def test_a_server_without_conditions_is_refused(url, ignored):
-    """Where the lock would hold nobody off, nobody is let in; the condition that is ignored is named."""
+    """If the lock would exclude nobody, nobody is admitted; the ignored condition is named."""
     folder = Careless(demo(url, NEVER), ignored)
     told = f"ignores conditional writes \\({ignored.partition(' and ')[0]}\\)"
-    for _ in range(2):  # the second finds the lock that the first has let go of
+    for _ in range(2):  # the second finds the lock released by the first
         with pytest.raises(StoreError, match=told), folder.lock(print):
             pass
 
 
 def test_of_two_who_saw_the_same_lock_one_gets_it(url):
-    """Both write where the version is that they saw; the second is told no."""
+    """Both write conditionally on the version they saw; the second is refused."""
     folder = demo(url, NEVER)
     folder.write("lock", b"{}")
     found = folder.read_versioned("lock")
@@ -188,12 +188,12 @@ def test_of_two_who_saw_the_same_lock_one_gets_it(url):
     assert not second._put(found[1])
 
 
-# what is wrong with an address
+# wrong addresses
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder with a study file."""
+    """Work in an empty folder with a study file."""
     monkeypatch.chdir(tmp_path)
     for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
         monkeypatch.delenv(name, raising=False)
@@ -218,7 +218,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_wrong_address_is_told_in_words(here, store, told):
-    """What can't be a store is refused before anything starts, and no password is repeated."""
+    """An invalid store is refused before anything starts, and no message shows a password."""
     for words in (("run", "little.yaml", "--local"), ("list",)):
         result = invoke(*words, "--store", store)
         assert result.exit_code == 2
@@ -228,7 +228,7 @@ def test_a_wrong_address_is_told_in_words(here, store, told):
 
 
 def test_a_store_that_is_a_file_is_refused(here):
-    """A file where the folder should be is a wrong option."""
+    """A file in place of the folder is a wrong option."""
     result = invoke("list", "--store", "little.yaml")
     assert result.exit_code == 2
     assert "is a file" in result.output
@@ -236,7 +236,7 @@ def test_a_store_that_is_a_file_is_refused(here):
 
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",), ("show", "little")])
 def test_no_such_bucket(here, s3, words):
-    """A bucket that isn't there is named, whatever is asked of it first."""
+    """A missing bucket is named, whatever the first request."""
     result = invoke(*words, "--store", "s3://no-such-bucket/studies")
     assert result.exit_code == 2
     assert "no bucket s3://no-such-bucket; make it first" in result.output
@@ -244,7 +244,7 @@ def test_no_such_bucket(here, s3, words):
 
 @pytest.mark.parametrize("words", [("list",), ("show", "little"), ("report", "little"), ("sync", "little")])
 def test_a_mistyped_prefix_is_told(here, url, words):
-    """A prefix with nothing below it isn't there, for object stores have no empty folders; one with a study is."""
+    """A prefix with nothing below it doesn't exist, because object stores have no empty folders."""
     uri = ("--tracking-uri", "sqlite:///mlflow.db") if words[0] == "sync" else ()
     result = invoke(*words, *uri, "--store", f"{url}/typo")
     assert result.exit_code == 2
@@ -255,7 +255,7 @@ def test_a_mistyped_prefix_is_told(here, url, words):
 
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",)])
 def test_no_server(here, s3, monkeypatch, words):
-    """A server that doesn't answer is told in words, and not waited for."""
+    """An unreachable server is reported without waiting."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     result = invoke(*words, "--store", "s3://bucket/studies")
     assert result.exit_code == 1
@@ -264,10 +264,10 @@ def test_no_server(here, s3, monkeypatch, words):
 
 
 def test_wrong_keys(here, own_s3, monkeypatch):
-    """Keys that the server refuses are told as that, and not repeated."""
+    """Refused keys are reported as such, without showing them."""
     url = own_s3.bucket()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hushhush")
-    own_s3.asked("POST", "/moto-api/reset-auth", b"0")  # from now on it looks at keys
+    own_s3.asked("POST", "/moto-api/reset-auth", b"0")  # from now on it checks keys
     for words in (("run", "little.yaml", "--local"), ("list",)):
         result = invoke(*words, "--store", url)
         assert result.exit_code == 1
@@ -276,7 +276,7 @@ def test_wrong_keys(here, own_s3, monkeypatch):
 
 
 def test_no_keys(here, s3, monkeypatch):
-    """Without keys it says where they are looked for."""
+    """Without keys the message lists the places searched."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.setenv("HOME", str(here))
     result = invoke("list", "--store", "s3://bucket/studies")
@@ -286,7 +286,7 @@ def test_no_keys(here, s3, monkeypatch):
 
 
 def test_keys_in_the_users_file(here, s3, monkeypatch):
-    """The file that Amazon's own tools read is read."""
+    """The credentials file of Amazon's tools is read."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(here / "credentials"))
@@ -300,7 +300,7 @@ def test_keys_in_the_users_file(here, s3, monkeypatch):
 
 
 def test_from_file_to_report(here, url):
-    """run, list, show, report, plan and sync: each says what it should of a study in an object store."""
+    """run, list, show, report, plan and sync work with a study in an object store."""
     result = invoke("run", "little.yaml", "--local", "--store", url)
     assert result.exit_code == 0, result.output
     assert "nothing is published to MLflow" in result.output
@@ -335,7 +335,7 @@ def test_from_file_to_report(here, url):
 
 
 def test_an_old_report_leaves_nothing_behind(url, tmp_path):
-    """Files of an earlier report that the new one hasn't are removed."""
+    """Files of an earlier report that the new one lacks are removed."""
     folder = Store(url).study("demo")
     for name in ("report.html", "old.svg"):
         (tmp_path / name).write_text(name)
@@ -345,11 +345,11 @@ def test_an_old_report_leaves_nothing_behind(url, tmp_path):
     assert folder.page == f"{url}/demo/report/report.html"
 
 
-# away for a while
+# outages
 
 
 class Wire:
-    """Carries bytes to a server, until it is cut."""
+    """A connection to a server that can be cut."""
 
     def __init__(self, to: str) -> None:
         self._to = (urlsplit(to).hostname, urlsplit(to).port)
@@ -358,7 +358,7 @@ class Wire:
         self.heal()
 
     def heal(self) -> None:
-        """Listen, at the same port as ever."""
+        """Listen at the same port again."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
@@ -390,7 +390,7 @@ class Wire:
 
 
 def test_results_wait_for_a_store_that_is_away(s3, monkeypatch):
-    """A worker whose store is cut off when it has trained waits with its results, and says so."""
+    """A worker whose store is cut off after training waits with its results, and says so."""
     wire, url = Wire(s3.address), s3.bucket()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{wire.port}")
     folder = Store(url).study("s")
@@ -413,7 +413,7 @@ def test_results_wait_for_a_store_that_is_away(s3, monkeypatch):
 
 
 def test_patience_ends(s3, monkeypatch):
-    """A store that stays away is an error after all."""
+    """A store that stays unavailable is finally an error."""
     wire, url = Wire(s3.address), s3.bucket()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{wire.port}")
     folder = Store(url).study("s")

@@ -1,4 +1,4 @@
-"""When trials were solved is read without the rest of what is stored, and is the same."""
+"""The times when trials were solved are read separately, with equal values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from study.interface.criterion import in_words
 from study.records import Cell
 from study.store import Store
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its imports can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 WORDS = {
@@ -26,7 +26,7 @@ WORDS = {
 
 
 def test_solved_cells_are_those_of_the_results(tmp_path: Path) -> None:
-    """Cell by cell, as the results have them; of other models, tasks and criteria there are none."""
+    """They equal the results cell by cell; other models, tasks and criteria have none."""
     study.load(WORDS, store=tmp_path, tracking_uri="off").run(local=True, pack_size=2)
     folder, opened = Store(tmp_path, read_only=True).study("words"), study.open("words", store=tmp_path).results()
     times: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The store is the truth: whole files or none, and nothing that isn't ours is believed; in a folder and on S3."""
+"""The store is authoritative: files are complete or absent, and foreign files are rejected; in folders and on S3."""
 
 from __future__ import annotations
 
@@ -99,17 +99,17 @@ def local(tmp_path: Path) -> StudyStore:
 
 
 def place(study: StudyStore) -> Folder:
-    """Give a study's files as they are."""
+    """Give a study's raw files."""
     return study._folder
 
 
 def put(study: StudyStore, key: str, data: bytes) -> None:
-    """Put anything under any name, as somebody else would."""
+    """Store content under any name, as another program would."""
     place(study).write(key, data)
 
 
 def taken(study: StudyStore, key: str) -> bytes:
-    """Take what is under a name."""
+    """Return the content under a name."""
     data = place(study).read(key)
     assert data is not None, key
     return data
@@ -121,7 +121,7 @@ def fill(study: StudyStore, pack_id: str, results: list[Result]) -> None:
 
 
 def in_process(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
-    """Run code in a process of its own, with this file's names."""
+    """Run code in a separate process, with this file's names."""
     prelude = (
         "import importlib.util, sys; from pathlib import Path\n"
         f"spec = importlib.util.spec_from_file_location('helpers', {__file__!r})\n"
@@ -134,7 +134,7 @@ def in_process(code: str, *arguments: str, **options: object) -> subprocess.Pope
 
 
 def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> None:
-    """What is written is read, and nothing else."""
+    """Exactly the written data are read."""
     results = [solved(1), solved(2, outcome=Outcome.UNSOLVED, solved_at_iteration=None), solved(2**63 - 1)]
     fill(study, PACK, results)
     table, curves = study.read_pack(PACK)
@@ -157,7 +157,7 @@ def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> 
 
 
 def test_an_empty_store_has_nothing_and_makes_nothing(root: str) -> None:
-    """Asking creates no file."""
+    """Reading creates no file."""
     store = Store(root)
     study = store.study("demo")
     assert (store.studies(), study.exists, study.done(), study.checkpoints()) == ([], False, set(), [])
@@ -175,13 +175,13 @@ def test_an_empty_store_has_nothing_and_makes_nothing(root: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "/etc"])
 def test_no_name_leaves_the_root(root: str, name: str) -> None:
-    """A study is one folder right below the root."""
+    """A study is a folder directly below the root."""
     with pytest.raises(InputError, match="one folder"):
         Store(root).study(name)
 
 
 def test_a_link_out_of_the_root_is_no_study(tmp_path: Path) -> None:
-    """Also a link can't lead out."""
+    """A link doesn't lead out of the root either."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "demo").symlink_to(tmp_path)
     with pytest.raises(InputError, match="one folder"):
@@ -189,7 +189,7 @@ def test_a_link_out_of_the_root_is_no_study(tmp_path: Path) -> None:
 
 
 def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> None:
-    """A typing mistake is answered with the right name."""
+    """A typing error gets the right name."""
     store = Store(root)
     assert store.studies() == ["demo"]
     assert store.open("demo").exists
@@ -198,7 +198,7 @@ def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> Non
 
 
 def test_rows_are_ordered_however_they_were_packed(study: StudyStore, root: str) -> None:
-    """Other packs, same table."""
+    """Other packs give the same table."""
     other = Store(root).study("other")
     fill(study, PACK, [solved(seed) for seed in (3, 1)])
     fill(study, OTHER_PACK, [solved(2)])
@@ -210,7 +210,7 @@ def test_rows_are_ordered_however_they_were_packed(study: StudyStore, root: str)
 
 @pytest.mark.parametrize("read", [StudyStore.read_curves, StudyStore.read_weights])
 def test_curves_and_weights_of_the_wanted_trials_only(study: StudyStore, read: Read) -> None:
-    """Both are large, so only those asked for are given."""
+    """Both are large, so only requested ones are returned."""
     fill(study, PACK, [solved(1), solved(2)])
     fill(study, OTHER_PACK, [solved(3)])
     wanted = {Trial(CELL, 2).id}
@@ -221,7 +221,7 @@ def test_curves_and_weights_of_the_wanted_trials_only(study: StudyStore, read: R
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_what_an_earlier_version_stored_has_no_weights(study: StudyStore, root: str, read_only: bool) -> None:
-    """A store without weights is read as ever, in silence; what is trained now has them."""
+    """A store without weights is read without warnings; newly trained trials have weights."""
     fill(study, PACK, [solved(1)])
     place(study).remove(f"weights/{PACK}.parquet")
     looking = Store(root, read_only=read_only).study("demo")
@@ -237,7 +237,7 @@ def test_what_an_earlier_version_stored_has_no_weights(study: StudyStore, root: 
 
 @pytest.mark.parametrize("packs", [(PACK, OTHER_PACK), (OTHER_PACK, PACK)])
 def test_a_result_beats_a_failure(study: StudyStore, packs: tuple[str, str]) -> None:
-    """A trial that failed and was then solved is solved, in whatever file that stands."""
+    """A trial that failed and was then solved is solved, whatever the files."""
     fill(study, packs[0], [failed(1), failed(2)])
     assert not study.has_pack(packs[0])
     assert study.done() == set()
@@ -250,14 +250,14 @@ def test_a_result_beats_a_failure(study: StudyStore, packs: tuple[str, str]) -> 
 
 
 def test_a_retried_pack_replaces_its_failure(study: StudyStore) -> None:
-    """The same pack stored again is the pack."""
+    """A pack stored again replaces the earlier one."""
     fill(study, PACK, [failed(1)])
     fill(study, PACK, [solved(1)])
     assert table_results(study.read_results()) == [solved(1)]
 
 
 def test_a_trial_done_twice_is_one_row(study: StudyStore) -> None:
-    """Equal results collapse to the first file's, and other engines' are not compared."""
+    """Equal results collapse to the first file's, and other engines' aren't compared."""
     fill(study, OTHER_PACK, [solved(1, training_s=9.0), solved(2, engine="fused", test_mse=7.0)])
     fill(study, PACK, [solved(1), solved(2), solved(3)])
     assert {result.trial.seed: result for result in table_results(study.read_results())} == {
@@ -267,7 +267,7 @@ def test_a_trial_done_twice_is_one_row(study: StudyStore) -> None:
 
 
 def test_two_different_results_of_one_trial_are_refused(study: StudyStore) -> None:
-    """On one engine and device kind a trial has one result; two are named, not chosen from."""
+    """On one engine and device kind a trial has one result; two results are named instead of choosing."""
     fill(study, PACK, [solved(1, device="cuda:0")])
     fill(study, OTHER_PACK, [solved(1, device="cuda:1", test_mse=0.5)])
     with pytest.raises(StoreError, match=rf"{Trial(CELL, 1).id}.*test_mse.*{PACK}.*{OTHER_PACK}"):
@@ -280,7 +280,7 @@ def everywhere(size: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["results", "curves", "weights", "checkpoints"])
 def test_a_torn_file_is_set_aside_wherever_it_is_torn(study: StudyStore, kind: str) -> None:
-    """No part of a file passes for the file, and each is named with its reason."""
+    """A partial file is never accepted, and each is named with the reason."""
     fill(study, PACK, [solved(1)])
     study.save_checkpoint(checkpoint())
     key = key_of(kind, PACK)
@@ -309,7 +309,7 @@ def read_all(study: StudyStore) -> None:
 
 
 def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
-    """Numbers that rotted on the disk are not believed."""
+    """Corrupted numbers are rejected."""
     study.save_checkpoint(checkpoint())
     fill(study, PACK, [solved(1)])
     for kind, read in (
@@ -330,7 +330,7 @@ def test_a_flipped_bit_is_noticed(study: StudyStore) -> None:
 
 
 def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
-    """Whatever is flipped in the headers of a large checkpoint, it is whole or not believed; nothing else is raised."""
+    """With any flipped byte in a large checkpoint's headers, it is complete or rejected, without another error."""
     large = replace(checkpoint(), arrays={"weight": np.ones((2, 3000), np.float32)})
     local.save_checkpoint(large)
     path = local.path / key_of("checkpoints", PACK)
@@ -345,7 +345,7 @@ def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
         looking = Store(local.path.parent, read_only=True).study("demo")
         read = looking.load_checkpoint(PACK)
         assert (read is None) == bool(looking.notices)
-        if read is not None:  # the byte says nothing: a date, or what made the archive
+        if read is not None:  # the byte has no effect: a date, or the archive's creator
             assert replace(read, arrays={}) == replace(large, arrays={})
             assert read.arrays["weight"].tobytes() == large.arrays["weight"].tobytes()
             believed += 1
@@ -389,7 +389,7 @@ ODD = [fifo, empty_folder, unix_socket, device, link_to_a_fifo, link_to_nowhere,
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("kind", ["results", "curves", "weights", "checkpoints"])
 def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Callable[[Path], None]) -> None:
-    """A pipe is not waited for, a device not read: it is named, left alone by who looks, and set aside by who runs."""
+    """A pipe or device isn't read: it is named, kept by readers, and set aside by a run."""
     fill(local, PACK, [solved(1)])
     local.save_checkpoint(checkpoint())
     path = local.path / key_of(kind, PACK)
@@ -410,7 +410,7 @@ def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Cal
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("name", ["spec.yaml", "attempt", "search.json"])
 def test_a_studys_own_file_that_is_none_is_told(local: StudyStore, name: str, make: Callable[[Path], None]) -> None:
-    """Nothing waits for a pipe under any name of the store; a person reads what to move away."""
+    """A pipe under any name of the store blocks nothing; the message says what to move away."""
     path = local.path / name
     path.unlink(missing_ok=True)
     make(path)
@@ -436,7 +436,7 @@ def text() -> bytes:
 
 @pytest.mark.parametrize("content", [foreign_parquet, other_columns, text])
 def test_a_foreign_file_is_not_believed(study: StudyStore, content: Callable[[], bytes]) -> None:
-    """What is not a pack's results is set aside, and the rest is read."""
+    """A file without a pack's results is set aside, and the others are read."""
     fill(study, OTHER_PACK, [solved(2)])
     put(study, key_of("results", PACK), content())
     assert study.done() == {Trial(CELL, 2).id}
@@ -462,7 +462,7 @@ def no_header(file: BinaryIO) -> None:
 
 @pytest.mark.parametrize("write", [pickled, bare_pickle, bare_array, no_header])
 def test_a_foreign_checkpoint_is_not_believed(study: StudyStore, write: Callable[[BinaryIO], None]) -> None:
-    """Above all a pickle is never opened."""
+    """In particular, a pickle is never opened."""
     study.save_checkpoint(checkpoint())
     file = io.BytesIO()
     write(file)
@@ -473,7 +473,7 @@ def test_a_foreign_checkpoint_is_not_believed(study: StudyStore, write: Callable
 
 
 def test_another_packs_checkpoint_is_not_believed(study: StudyStore) -> None:
-    """A checkpoint under a wrong name is named as that."""
+    """A checkpoint under a wrong name is named as such."""
     study.save_checkpoint(checkpoint())
     put(study, key_of("checkpoints", OTHER_PACK), taken(study, key_of("checkpoints", PACK)))
     assert study.load_checkpoint(OTHER_PACK) is None
@@ -481,7 +481,7 @@ def test_another_packs_checkpoint_is_not_believed(study: StudyStore) -> None:
 
 
 def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a newer package is neither read nor moved."""
+    """A file of a newer version is neither read nor moved."""
     with monkeypatch.context() as patch:
         patch.setattr(formats, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
         fill(study, PACK, [solved(1)])
@@ -494,7 +494,7 @@ def test_a_newer_file_asks_for_an_upgrade(study: StudyStore, monkeypatch: pytest
 
 
 def test_read_only_moves_nothing(study: StudyStore, root: str) -> None:
-    """Someone who only looks says what is bad and leaves it where it is."""
+    """A read-only store names bad files and leaves them in place."""
     fill(study, PACK, [solved(1)])
     key = key_of("results", PACK)
     put(study, key, b"torn")
@@ -507,7 +507,7 @@ def test_read_only_moves_nothing(study: StudyStore, root: str) -> None:
 
 
 def test_a_checkpoint_comes_back_bit_for_bit(study: StudyStore) -> None:
-    """Arrays, also those with awkward names and NaN, survive; the furthest pack comes first."""
+    """Arrays with awkward names and NaN are kept; the most advanced pack comes first."""
     study.save_checkpoint(checkpoint(iteration=1))
     study.save_checkpoint(checkpoint())
     study.save_checkpoint(checkpoint(OTHER_PACK, 900))
@@ -523,14 +523,14 @@ def test_a_checkpoint_comes_back_bit_for_bit(study: StudyStore) -> None:
 
 
 def test_a_checkpoint_that_needs_pickle_is_refused(study: StudyStore) -> None:
-    """What could not be read back is not written."""
+    """An unreadable checkpoint isn't written."""
     bad = replace(checkpoint(), arrays={"notes": np.array([{}], dtype=object)})
     with pytest.raises(ValueError, match="needs pickle"):
         study.save_checkpoint(bad)
 
 
 def test_a_full_disk_leaves_the_old_file(local: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that fails says what to do, and loses nothing."""
+    """A failed write gives instructions, and loses nothing."""
     fill(local, PACK, [solved(1)])
 
     def full(_: int) -> None:
@@ -545,7 +545,7 @@ def test_a_full_disk_leaves_the_old_file(local: StudyStore, monkeypatch: pytest.
 
 
 def test_a_folder_that_is_a_file_is_explained(tmp_path: Path) -> None:
-    """A store that can't be written to says so in words."""
+    """A clear message explains an unwritable store."""
     (tmp_path / "root").write_text("")
     with pytest.raises(StoreError, match="can't write"):
         Store(tmp_path / "root").study("demo").write_spec("")
@@ -567,7 +567,7 @@ fill(Store(sys.argv[1]).study("demo"), PACK, [solved(1), solved(2)])
 
 @pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 5, 6])
 def test_a_writer_killed_anywhere_leaves_all_or_nothing(local: StudyStore, stop_at: int) -> None:
-    """SIGKILL before, between and after the three files: a pack is done only when all are whole."""
+    """After SIGKILL before, between and after the three files, a pack is done only if all are complete."""
     with in_process(WRITE_AND_STOP, str(local.path.parent), str(stop_at)) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "here\n"
@@ -591,7 +591,7 @@ for _ in range(20):
 
 
 def test_two_writers_of_one_pack_leave_one_whole_pack(study: StudyStore, root: str) -> None:
-    """A worker thought dead that goes on writing harms nobody, and a reader never sees half a file."""
+    """A worker presumed dead that still writes does no harm, and readers never see half a file."""
     writers = [in_process(WRITE_AGAIN_AND_AGAIN, root) for _ in range(2)]
     for writer in writers:
         assert writer.stdin is not None
@@ -615,7 +615,7 @@ with Store(sys.argv[1]).study("demo").lock():
 
 
 def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(local: StudyStore) -> None:
-    """A second driver is told who is running; after kill -9 the study is free at once."""
+    """A second driver is told the holder; after kill -9 the study is free at once."""
     with in_process(HOLD, str(local.path.parent)) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "here\n"
@@ -629,7 +629,7 @@ def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(local: StudyStore) -
 
 
 def test_an_onlooker_sees_who_runs_a_study_and_is_in_nobodys_way(local: StudyStore) -> None:
-    """The holder is named while it holds the lock, not after its end or its death; asking writes nothing."""
+    """The holder is named while it holds the lock, not after its end or death; reading writes nothing."""
     assert local.holder() is None
     with in_process(HOLD, str(local.path.parent)) as holder:
         assert holder.stdout is not None
@@ -647,7 +647,7 @@ def test_an_onlooker_sees_who_runs_a_study_and_is_in_nobodys_way(local: StudySto
 
 
 def test_the_holder_of_a_lock_in_an_object_store_is_named(study: StudyStore) -> None:
-    """In a folder and in an object store, a lock names its holder until it is released."""
+    """In folders and in object stores, a lock names its holder until it is released."""
     assert study.holder() is None
     with study.lock():
         assert study.holder() == f"process {os.getpid()} on {socket.gethostname()}"
@@ -655,7 +655,7 @@ def test_the_holder_of_a_lock_in_an_object_store_is_named(study: StudyStore) -> 
 
 
 def test_times_tell_what_has_changed(study: StudyStore) -> None:
-    """What is stored or written anew has another time or name; what a running driver does besides it hasn't."""
+    """New and rewritten files have another time or name; a running driver's other activity changes neither."""
     before = study.times()
     assert set(before) == {"spec.yaml"}
     with study.lock():
@@ -682,7 +682,7 @@ def renamed(victim: Path, lock: Path) -> None:
 
 @pytest.mark.parametrize("link", [symbolic, hard, renamed])
 def test_a_lock_writes_to_no_other_file(local: StudyStore, tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
-    """Where a link or somebody's file lies under the lock's name, that is told, and its content stays."""
+    """A link or a foreign file under the lock's name is reported, and its content stays."""
     victim, lock = tmp_path / "victim.txt", local.path / "lock"
     victim.write_text("precious")
     link(victim, lock)
@@ -693,7 +693,7 @@ def test_a_lock_writes_to_no_other_file(local: StudyStore, tmp_path: Path, link:
 
 @pytest.mark.parametrize("make", ODD)
 def test_a_lock_that_is_no_file_is_told(local: StudyStore, make: Callable[[Path], None]) -> None:
-    """Nothing is waited for, made or written through a link."""
+    """The lock isn't waited for, created or written through a link."""
     make(local.path / "lock")
     before = sorted(local.path.iterdir())
     with pytest.raises(StoreError, match=r"lock: it is a.*move it away"), local.lock():
@@ -712,7 +712,7 @@ WRITES: dict[str, Callable[[StudyStore], None]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_an_attempt_writes_nothing_where_its_study_was(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
-    """Gone from the store, a study is not begun anew by what its driver and workers still have to write."""
+    """A study removed from the store isn't created again by its driver's and workers' pending writes."""
     ours = study.of_attempt(study.begin_attempt())
     write(ours)
     for key in ("attempt", "spec.yaml", "search.json"):
@@ -729,7 +729,7 @@ def test_an_attempt_writes_nothing_where_its_study_was(study: StudyStore, write:
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_an_attempt_writes_nothing_into_anothers(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
-    """What another driver has taken over is its own."""
+    """A study taken over by another driver isn't written to."""
     ours = study.of_attempt(study.begin_attempt())
     study.begin_attempt()
     with pytest.raises(BusyError, match="'demo' was taken over by another run"):
@@ -738,7 +738,7 @@ def test_an_attempt_writes_nothing_into_anothers(study: StudyStore, write: Calla
 
 @pytest.mark.parametrize("key", ["search.json", "results/00aa.parquet"])
 def test_a_folder_that_goes_before_a_write_is_not_made_by_it(local: StudyStore, key: str) -> None:
-    """Also between the look and the write."""
+    """The folder may also disappear between the check and the write."""
     folder = local._folder.as_it_is()
     folder.write(key, b"there")
     shutil.rmtree(local.path)
@@ -756,7 +756,7 @@ def test_each_attempt_has_its_own_id(study: StudyStore) -> None:
 
 
 def test_results_of_other_studies_are_adopted(study: StudyStore, root: str) -> None:
-    """What another study of the store has done is copied with curves, weights and provenance, once."""
+    """Trials done in another study of the store are copied once with curves, weights and provenance."""
     store = Store(root)
     other = store.study("other")
     other.write_spec("name: other\n")
@@ -776,7 +776,7 @@ def test_results_of_other_studies_are_adopted(study: StudyStore, root: str) -> N
 
 
 def test_packs_are_adopted_one_by_one(study: StudyStore, root: str) -> None:
-    """What several packs of another study have comes as several, each trial once, with the curves of its own pack."""
+    """Packs of another study stay separate packs, each trial once, with the curves of its own pack."""
     store = Store(root)
     other = store.study("other")
     other.write_spec("name: other\n")
@@ -790,7 +790,7 @@ def test_packs_are_adopted_one_by_one(study: StudyStore, root: str) -> None:
 
 
 def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is good, so it is not set aside."""
+    """The file is valid, so it isn't set aside."""
     fill(study, PACK, [solved(1)])
 
     def no_room(*given: object) -> None:
@@ -805,7 +805,7 @@ def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch
 
 
 def test_a_bad_neighbour_is_left_alone(root: str) -> None:
-    """Adopting neither moves nor trips over another study's bad files."""
+    """Adoption neither moves nor fails on another study's bad files."""
     store = Store(root)
     for name in ("other", "torn"):
         store.study(name).write_spec("")
@@ -820,7 +820,7 @@ def test_a_bad_neighbour_is_left_alone(root: str) -> None:
 
 
 def test_a_trial_judged_by_two_criteria_has_one_result(local: StudyStore) -> None:
-    """The criterion isn't part of a trial's id: by another one the outcome may differ, and nothing else."""
+    """The criterion isn't part of a trial's id: only the outcome may differ by criterion."""
     by_one = solved(1, criterion="test_mse < 1")
     by_two = solved(1, criterion="test_mse < 0", outcome=Outcome.UNSOLVED, threshold=0.0, solved_at_iteration=None)
     local.write_pack(PACK, [by_one], [], [], SOURCE)
@@ -835,7 +835,7 @@ def test_a_trial_judged_by_two_criteria_has_one_result(local: StudyStore) -> Non
 
 
 def test_a_deleted_study_leaves_nothing(study: StudyStore, root: str) -> None:
-    """Nothing of it is in the store, its neighbour is as it was, and the name can be used again."""
+    """Its files are gone, its neighbour is unchanged, and the name can be used again."""
     fill(study, PACK, [solved(1), solved(2)])
     study.save_checkpoint(checkpoint())
     put(study, "quarantine/deep/er", b"?")
@@ -874,7 +874,7 @@ with study.lock():
 
 @pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 6, 8, 9])
 def test_a_deletion_killed_anywhere_leaves_no_half_study(local: StudyStore, stop_at: int) -> None:
-    """From its first removal on it is no study, packs that are left are whole, and a second deletion ends it."""
+    """After the first removal it isn't a study, remaining packs are complete, and a second deletion finishes."""
     fill(local, PACK, [solved(1)])
     fill(local, OTHER_PACK, [solved(2)])
     with in_process(DELETE_AND_STOP, str(local.path.parent), str(stop_at)) as deleter:
@@ -891,7 +891,7 @@ def test_a_deletion_killed_anywhere_leaves_no_half_study(local: StudyStore, stop
 
 
 def test_a_deletion_follows_no_link(local: StudyStore, tmp_path: Path) -> None:
-    """A link in a study's folder goes, and what it leads to stays."""
+    """A link in a study's folder is removed, and its target stays."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "data.csv").write_text("1")
     (local.path / "link").symlink_to(tmp_path / "mine")
@@ -903,7 +903,7 @@ def test_a_deletion_follows_no_link(local: StudyStore, tmp_path: Path) -> None:
 
 
 def test_the_lock_of_a_deleted_study_holds_nothing(local: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who opened a lock that was then deleted with its study doesn't get it: another could hold a new one."""
+    """A process that opened a lock before its deletion doesn't get it: another could hold a new one."""
     lock = fcntl.flock
 
     def late(file: BinaryIO, how: int) -> None:

@@ -1,4 +1,4 @@
-"""Files of trials in a store of either kind: what is kept, uploaded, fetched, copied and removed."""
+"""Files of trials in a store of either kind: keeping, uploading, fetching, copying and removal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write(files: TrialFiles, sizes: dict[str, int], trial_id: str = TRIAL) -> No
 
 
 def kept(files: TrialFiles, study: StudyStore, error: str = "") -> tuple[set[str], tuple[str, ...]]:
-    """End the trial, and return which files the store has, and what is told."""
+    """End the trial, and return the files in the store and the messages."""
     told = tuple(files.end(TRIAL, error))
     files.upload([TRIAL])
     return set(study.file_sizes(TRIAL)), told
@@ -52,7 +52,7 @@ def test_what_a_trial_writes_is_in_the_store(study, tmp_path):
 
 
 def test_a_failure_has_its_traceback(study, tmp_path):
-    """It is kept with the log, whatever else is kept."""
+    """The traceback is kept with the log, whatever else is kept."""
     files = folders(study, tmp_path, Keep(()))
     write(files, {"log.txt": 3, "a.txt": 3})
     assert kept(files, study, "Traceback\n\ud800oops") == ({"log.txt", "error.txt"}, ())
@@ -75,14 +75,14 @@ def test_a_trial_without_files_has_no_folder(study, tmp_path):
     ],
 )
 def test_patterns_choose_files(study, tmp_path, patterns, expected):
-    """What no pattern asks for goes without a word; a pattern without a slash holds in any folder."""
+    """Unmatched files are dropped silently; a pattern without a slash matches in any folder."""
     files = folders(study, tmp_path, Keep(patterns))
     write(files, {"log.txt": 1, "a.png": 1, "w.bin": 1, "plots/b.png": 1, "plots/c.txt": 1})
     assert kept(files, study) == (expected, ())
 
 
 def test_too_large_files_are_left_out_and_told(study, tmp_path):
-    """Small ones come first, so that one checkpoint doesn't cost all pictures."""
+    """Small files come first, so that a large checkpoint doesn't displace pictures."""
     files = folders(study, tmp_path, Keep(size_mb=0.01))
     write(files, {"log.txt": 20_000, "model.pt": 9_000, "a.txt": 900, "b.txt": 9_200})
     names, (told,) = kept(files, study)
@@ -102,7 +102,7 @@ def test_of_very_many_files_some_are_kept_and_it_is_told(tmp_path):
 
 
 def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
-    """Of what an attempt that was killed has left, nothing stays."""
+    """Files of a killed attempt are removed."""
     before = folders(study, tmp_path / "killed")
     write(before, {"results.json": 3, "log.txt": 1})
     before.upload([TRIAL])
@@ -140,7 +140,7 @@ def test_only_what_changed_is_uploaded(s3, tmp_path, monkeypatch):
 
 
 def test_links_lead_nowhere(tmp_path):
-    """A link in a trial's folder is neither listed nor copied nor exported, whatever it leads to."""
+    """A link in a trial's folder is never listed, copied or exported, whatever its target."""
     study = Store(tmp_path / "root").study("demo")
     study.write_spec("name: demo\n")
     files = folders(study, tmp_path)
@@ -163,7 +163,7 @@ def test_no_name_leads_out_of_a_trials_folder(study, name):
 
 
 def test_files_go_with_an_export(study, tmp_path):
-    """An import has the same bytes; a ZIP file without files of trials is readable by earlier versions."""
+    """An import has equal bytes; a ZIP file without trial files is readable by earlier versions."""
     files = folders(study, tmp_path)
     assert b'"format": 1' in _list_of(write_export(study, tmp_path / "before.zip").file)
     write(files, {"plots/ü.txt": 3, "log.txt": 1})

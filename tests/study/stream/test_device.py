@@ -1,4 +1,4 @@
-"""What tasks make is on the device that is used, and numbers are the same on each."""
+"""Tasks create tensors on the device in use, with the same numbers on each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.study.stream.test_trial_stream import DRAWS
 
 @pytest.mark.parametrize("name", [*DRAWS, "batch"])
 def test_numbers_of_a_stream_have_the_same_bits_on_every_device(name):
-    """They are drawn on the CPU and copied; what streams keep between calls stays usable on both."""
+    """They are drawn on the CPU and copied; cached tensors of streams stay usable on both."""
     draw = DRAWS.get(name, lambda stream: stream.batch(20, 5))
 
     def drawn():
@@ -49,7 +49,7 @@ def test_data_are_copied_once_and_forgotten_with_the_original():
 
 
 def test_the_cpu_can_be_used_within_another_device():
-    """What is kept for all devices is made on the CPU, whatever is used at the moment; each ends where it began."""
+    """Shared caches are made on the CPU, whatever the current device, which is restored."""
     assert current_device() is None
     with far_device(), use_device(FAR):
         with use_device("cpu"):
@@ -68,7 +68,7 @@ def test_images_are_where_they_are_used():
 
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_a_task_made_for_one_device_draws_on_another(name):
-    """First on the far device, then on the CPU: nothing that a task keeps is left on the first."""
+    """First on the other device, then on the CPU: no cached tensor stays on the first."""
     made = packed_task(name)().for_proof()
 
     def drawn(device):

@@ -1,4 +1,4 @@
-"""Sobol points are those of the library's engine, wherever one begins."""
+"""Sobol points equal those of the library's engine, from any start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from study.stream.sobol import BITS, sobol_points
 
 @pytest.mark.parametrize(("start", "points"), [(0, 1), (0, 5000), (4095, 2), (4096, 4096), (12_345, 9000), (2**18, 3)])
 def test_points_are_those_of_the_engine(start: int, points: int) -> None:
-    """Computed from their numbers, they are what the engine comes to, in all 24 bits that are kept."""
+    """Computed by index, they equal the engine's in all 24 bits kept."""
     engine = SobolEngine(100)
     engine.fast_forward(start)
     expected = (engine.draw(points, dtype=torch.float64) * 2**BITS).floor()

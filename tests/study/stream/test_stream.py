@@ -1,4 +1,4 @@
-"""The stream's words are Philox's, and every version of it gives the same bits."""
+"""The stream's words are Philox's, and all implementations give the same bits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fast(seeds: list[int], low: tuple[float, float], width: float, features: int
 
 @pytest.mark.parametrize(("counter", "key", "expected"), KNOWN_ANSWERS)
 def test_known_answers(counter, key, expected):
-    """The words are those that the generator's authors publish."""
+    """The words equal those published by the generator's authors."""
     words_ = philox(tuple(map(torch.tensor, counter)), tuple(map(torch.tensor, key)))
     assert [int(word) for word in words_] == expected
 
@@ -49,7 +49,7 @@ def test_known_answers(counter, key, expected):
 @pytest.mark.parametrize("features", [1, 2, 3, 4, 7, 100])
 @pytest.mark.parametrize("range_", RANGES)
 def test_compiled_equals_reference(features, range_):
-    """The compiled stream and the portable one agree to the bit, for every range and odd sizes."""
+    """The compiled and the portable stream agree bit by bit, for every range and odd sizes."""
     (low, width), seeds = RANGES[range_], [0, 1, 2**32, 2**63 - 1]
     drawn = fast(seeds, low, width, features, 37, 4_999_999)
     expected = inputs(
@@ -65,7 +65,7 @@ def test_compiled_equals_reference(features, range_):
 
 
 def test_a_number_depends_on_nothing_but_its_place():
-    """More rows, more features or more trials change no number that was there before."""
+    """More rows, features or trials change no existing number."""
     small = fast([5], (1.0, 1.0), 1.0, 8, 16, 3)
     large = fast([4, 5, 6], (1.0, 1.0), 1.0, 12, 64, 3)
     assert np.array_equal(small[0], large[1, :8, :16])
@@ -92,7 +92,7 @@ def test_inputs_are_uniform():
 
 
 def test_uniforms_are_open():
-    """Numbers for initial weights lie strictly between 0 and 1, and are each parameter's own."""
+    """Numbers for initial weights lie strictly between 0 and 1, and differ between parameters."""
     first, second = (uniforms(np.array([3], np.uint64), 1000, index, Purpose.INITIAL)[0] for index in (0, 1))
     assert 0 < first.min() < first.max() < 1
     assert not np.array_equal(first, second)
@@ -110,7 +110,7 @@ print(out.sum())
 
 
 def test_what_was_compiled_is_dropped_when_a_constant_changes(tmp_path):
-    """A compiled stream kept on disk isn't used after an edit of the file that defines Philox."""
+    """A compiled stream on disk isn't used after an edit of the file that defines Philox."""
     copy = tmp_path / "study"
     shutil.copytree(ROOT / "study", copy, ignore=shutil.ignore_patterns("__pycache__"))
     path = copy / "stream" / "stream.py"

@@ -1,4 +1,4 @@
-"""A trial's numbers are its own, whatever its pack, and have the distributions that they are called by."""
+"""A trial's numbers don't depend on its pack, and have their nominal distributions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAWS = {
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
 def test_a_trial_draws_in_a_pack_what_it_draws_alone(draw):
-    """Inside vmap, each trial of a pack sees the bits that it sees alone."""
+    """Inside vmap, each trial of a pack has the same bits as alone."""
 
     def of_pack(place):
         return draw(Stream(SEEDS, 4, Purpose.NOISE, trial=place))
@@ -36,13 +36,13 @@ def test_a_trial_draws_in_a_pack_what_it_draws_alone(draw):
 
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_a_larger_batch_only_adds_rows(name):
-    """The first rows of a larger batch are those of a smaller one."""
+    """The first rows of a larger batch equal those of a smaller one."""
     small, large = (getattr(Stream([7], 1, Purpose.TRAIN), name)(rows, 3) for rows in (8, 50))
     assert torch.equal(small, large[:8])
 
 
 def test_the_first_call_has_the_bits_of_the_stream():
-    """Numbers of an iteration's first call are those that an engine's inputs are made of."""
+    """An iteration's first call has the numbers of an engine's inputs."""
     drawn = Stream([7, 9], 5, Purpose.TRAIN, trial=torch.tensor(1)).uniform(16, 3)
     ones = torch.ones(1)
     expected = inputs(torch.tensor([9]), torch.zeros(1, 2), ones, 3, 16, 5, Purpose.TRAIN)[0].T
@@ -66,7 +66,7 @@ def test_streams_differ():
 
 
 def test_distributions():
-    """100,000 numbers are compatible with the distribution that they are drawn from."""
+    """100,000 numbers are compatible with their nominal distribution."""
     rows = 100_000
     stream = Stream([1], 0, Purpose.TRAIN)
     uniform, normal, integers = stream.uniform(rows), stream.normal(rows), stream.integers(7, rows)
@@ -80,7 +80,7 @@ def test_distributions():
 
 
 def test_sobol_points_fill_the_cube_evenly():
-    """Of 128 points in their place, each coordinate has one in each of 128 equal intervals, in every iteration."""
+    """Of 128 aligned points, each coordinate has one in each of 128 equal intervals, in every iteration."""
     for seed, iteration in ((1, 0), (2, 0), (2, 7), (3, 100_000)):
         points = Stream([seed], iteration, Purpose.TRAIN).sobol(128, 100)
         assert points.dtype == torch.float32
@@ -90,7 +90,7 @@ def test_sobol_points_fill_the_cube_evenly():
 
 
 def test_a_seed_moves_sobol_points_by_one_shift():
-    """Iterations go on in one sequence; two seeds differ by the same bits in all of them, and so do two calls."""
+    """Iterations continue one sequence; two seeds differ by the same bits in all of them, and so do two calls."""
 
     def whole(seed: int, iteration: int, purpose: Purpose = Purpose.TRAIN, calls: int = 1) -> torch.Tensor:
         stream = Stream([seed], iteration, purpose)
@@ -107,7 +107,7 @@ def test_a_seed_moves_sobol_points_by_one_shift():
 
 
 def test_refused_draws():
-    """A range without a number and a negative size are refused in words."""
+    """An empty range and a negative size are refused with a message."""
     with pytest.raises(ValueError, match=r"1 <= high <= 2\*\*32 must hold, but got 0"):
         Stream([1], 0, Purpose.TRAIN).integers(0, 3)
     with pytest.raises(ValueError, match=r"every size of a shape must be 0 or more, but got \(2, -1\)"):
@@ -117,7 +117,7 @@ def test_refused_draws():
 
 
 def test_dropout():
-    """It drops a share of p and keeps the mean; it draws from the stream in force, and from torch's without one."""
+    """It drops a share of p and keeps the mean; it uses the active stream, or else torch's generator."""
     layer, x = Dropout(0.25), torch.ones(100_000)
     with noise_from(Stream([1], 0, Purpose.NOISE)):
         y = layer(x)

@@ -1,4 +1,4 @@
-"""Laws of the way from trials to cells."""
+"""Aggregation of trials to cells."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def mixed() -> list[Result]:
 
 
 def test_every_trial_is_counted_once():
-    """Outcomes and pending trials add up to the seeds planned, and the rate is over what finished."""
+    """Outcomes and pending trials add up to the planned seeds, and the rate covers finished trials."""
     summary = summarised(results_table(mixed()), METRICS, planned={CELLS[0]: 10})[0]
     assert (summary.solved, summary.unsolved, summary.diverged, summary.failed) == (4, 2, 1, 1)
     assert summary.pending == 2
@@ -48,7 +48,7 @@ def test_every_trial_is_counted_once():
 
 
 def test_statistics_are_of_the_solved_trials_alone():
-    """Solved-at and sparsity error come from solved trials, and seconds from those that finished."""
+    """Solved-at and sparsity error use solved trials, and seconds finished trials."""
     extra = [
         result(CELLS[0], 20, Outcome.UNSOLVED, metrics={"sparsity_error": 0.5}, solved_at_iteration=77),
         result(CELLS[0], 21, Outcome.FAILED, training_s=1e9),
@@ -65,7 +65,7 @@ def test_statistics_are_of_the_solved_trials_alone():
 
 
 def test_order_of_rows_changes_nothing_but_the_order_of_cells():
-    """Shuffled rows and chunks give the same cells; planned cells come in the order planned."""
+    """Shuffled rows and chunks give the same cells; planned cells come in planned order."""
     table = results_table(mixed())
     order = np.random.default_rng(3).permutation(table.num_rows)
     shuffled = table.take(pa.array(order))
@@ -87,14 +87,14 @@ def test_order_of_rows_changes_nothing_but_the_order_of_cells():
 
 
 def test_without_a_plan_cells_come_as_first_seen():
-    """No plan: the order of the rows, nothing pending."""
+    """Without a plan, cells are in the order of the rows, and nothing is pending."""
     summaries = summarised(results_table(mixed()), METRICS)
     assert [s.cell for s in summaries] == CELLS[:2]
     assert all(s.pending == 0 and s.seeds == 8 for s in summaries)
 
 
 def test_a_planned_cell_without_results_is_all_pending():
-    """A cell that nothing was trained of is a row with no numbers, not a gap."""
+    """A planned cell without trials is a row without numbers, not a gap."""
     summary = summarised(results_table([]), METRICS, planned={CELLS[2]: 5})[0]
     none = {"sparsity_error": MetricSummary(metric=METRICS["sparsity_error"])}
     assert summary == CellSummary(cell=CELLS[2], seeds=5, pending=5, metrics=none)
@@ -103,7 +103,7 @@ def test_a_planned_cell_without_results_is_all_pending():
 
 
 def test_cells_outside_the_plan_are_kept_last():
-    """Results that no plan asked for are shown after the planned cells."""
+    """Unplanned results come after the planned cells."""
     summaries = summarised(results_table(mixed()), METRICS, planned={CELLS[2]: 1, CELLS[1]: 8})
     assert [s.cell for s in summaries] == [CELLS[2], CELLS[1], CELLS[0]]
     assert summaries[-1].pending == 0
@@ -131,26 +131,26 @@ def test_degenerate_cells_have_defined_answers(outcomes, rate):
 
 
 def test_stopped_trials_are_counted():
-    """Trials that ended early are counted for the report to say so."""
+    """Trials that ended early are counted, and the report shows the count."""
     rows = [result(CELLS[0], seed, stopped_early=seed < 2) for seed in range(5)]
     assert summarised(results_table(rows), METRICS)[0].stopped_early == 2
 
 
 def test_a_trial_with_two_rows_is_refused():
-    """A duplicated trial would count twice: the error names it."""
+    """A duplicate trial would count twice: the error names it."""
     rows = [*mixed(), result(CELLS[0], 0, Outcome.UNSOLVED)]
     with pytest.raises(InputError, match=rows[0].trial.id):
         summarised(results_table(rows), METRICS)
 
 
 def test_missing_columns_are_named():
-    """A table without needed columns is refused with all their names."""
+    """A table without required columns is refused with all their names."""
     with pytest.raises(InputError, match="columns task, outcome"):
         summarised(results_table(mixed()).drop_columns(["outcome", "task"]), METRICS)
 
 
 def test_a_foreign_outcome_is_refused():
-    """An outcome that is none of the four is named."""
+    """An invalid outcome is named."""
     table = results_table(mixed())
     column = table.column_names.index("outcome")
     foreign = pa.array(["solved", "crashed", None] + ["solved"] * (table.num_rows - 3))
@@ -159,7 +159,7 @@ def test_a_foreign_outcome_is_refused():
 
 
 def test_a_cell_that_isnt_its_id_is_refused():
-    """Rows whose columns make another cell than their id says aren't believed."""
+    """Rows whose columns contradict their cell id are rejected."""
     table = results_table(mixed()[:1])
     column = table.column_names.index("learning_rate")
     with pytest.raises(InputError, match=CELLS[0].id):
@@ -167,7 +167,7 @@ def test_a_cell_that_isnt_its_id_is_refused():
 
 
 def test_many_rows_are_summarised_without_a_row_at_a_time():
-    """200,000 rows give the same summary as their pattern repeated should."""
+    """200,000 rows give the same summary as their repeated pattern."""
     table = results_table(mixed())
     copies = 12_500
     ids = pa.array([f"{copy}-{row}" for copy in range(copies) for row in range(table.num_rows)])
@@ -180,8 +180,8 @@ def test_many_rows_are_summarised_without_a_row_at_a_time():
 
 @pytest.mark.parametrize("columns", [1, 2, 7])
 def test_rows_are_numbered_by_any_number_of_columns(columns):
-    """Rows have equal numbers if they are equal in all columns, also where 64 bits can't number all combinations."""
-    rows = np.tile(np.arange(4096)[:, None], columns)  # of 4096 values, seven columns make 2^84 combinations
+    """Rows equal in all columns have equal numbers, even if 64 bits can't number all combinations."""
+    rows = np.tile(np.arange(4096)[:, None], columns)  # with 4096 values each, seven columns make 2^84 combinations
     others = np.full((4096, columns), 5)
     others[:, 0] = np.arange(4096)
     rows = np.concatenate([rows, others, rows[:9]])

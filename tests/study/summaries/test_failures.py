@@ -1,4 +1,4 @@
-"""Failed trials by reason: what varies by seed is one reason, and the traceback is the user's."""
+"""Failed trials by reason: details that vary by seed don't split a reason, and the traceback is the user's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_numbers_and_addresses_that_vary_by_seed_are_one_reason() -> None:
 
 
 def test_the_most_frequent_reason_comes_first() -> None:
-    """With the number of failed trials of each cell, and the first of them as an example."""
+    """Each reason has each cell's number of failed trials, and the first of them as an example."""
     results = [
         Result(trial=Trial(cell, seed), outcome=Outcome.FAILED, error=f"KeyError: {'a' if seed else 'b'!r}")
         for cell in CELLS
@@ -54,7 +54,7 @@ def test_the_most_frequent_reason_comes_first() -> None:
 
 
 def test_a_traceback_has_the_frames_of_the_user() -> None:
-    """Frames of libraries are left out, and the place in the user's code is in the reason."""
+    """Library frames are dropped, and the reason has the place in the user's code."""
     reason = failure_reason(IN_LIBRARY)
     assert reason.text == "RuntimeError: mat1 and mat2 shapes cannot be multiplied (nets.py:12)"
     assert "site-packages" not in reason.traceback
@@ -63,7 +63,7 @@ def test_a_traceback_has_the_frames_of_the_user() -> None:
 
 
 def test_a_message_of_several_lines_is_known_by_its_first() -> None:
-    """Its last line may say nothing of what happened."""
+    """The last line may be uninformative."""
     error = IN_LIBRARY.replace("multiplied\n", "multiplied\nCompile with `DEBUG` to see more.\n")
     assert failure_reason(error).text.startswith("RuntimeError: mat1 and mat2")
 
@@ -82,7 +82,7 @@ def test_a_message_of_several_lines_is_known_by_its_first() -> None:
     ],
 )
 def test_what_surroundings_cause_may_pass(error: str) -> None:
-    """Memory, a worker, the store and a time limit may be different in the next run."""
+    """Memory, a worker, the store and a time limit may differ in the next run."""
     assert not failure_reason(error).is_repeated
 
 
@@ -93,7 +93,7 @@ def test_what_the_code_does_is_repeated(error: str) -> None:
 
 
 def test_any_text_has_a_reason() -> None:
-    """Control characters, surrogates, endless lines and odd tracebacks raise nothing."""
+    """Control characters, surrogates, long lines and odd tracebacks are handled."""
     for error in ("\x1b[2J\ud800", "x" * 10**6, 'Traceback (most recent call last)\n  File "a.py", line 3', "\n \n"):
         reason = failure_reason(error)
         assert 0 < len(reason.text) <= 600

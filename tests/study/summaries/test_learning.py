@@ -1,4 +1,4 @@
-"""Learning curves of a row are quantiles of values that trials had."""
+"""A row's learning curves are quantiles of its trials' values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def curve(name, values, every=100):
 
 
 def by_hand(column, q):
-    """Find the least value that at least a share q of some doesn't exceed."""
+    """Find the smallest value that at least a share q of the values doesn't exceed."""
     values = sorted(float("inf") if np.isnan(v) else float(v) for v in column)
     return next(v for v in values if sum(w <= v for w in values) >= q * len(values) - 1e-9)
 
@@ -34,7 +34,7 @@ numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("i
 
 @given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)))
 def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
-    """At every evaluation a quantile is by its definition, NaN counting as infinite; each measure has its own."""
+    """At every evaluation a quantile matches its definition, with NaN as infinity; each measure has its own."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(4, table)
     assert (learning.row, learning.trials, learning.total) == (4, len(values), len(values))
@@ -46,7 +46,7 @@ def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
 
 
 def test_a_trial_that_ended_early_keeps_its_last_value():
-    """One that was solved stays as good as it was, one that diverged stays infinite, where others go on."""
+    """After its end, a solved trial keeps its value, and a diverged one stays infinite."""
     table = curves_table([curve("a", [9, 8, 7, 6]), curve("b", [9, 1]), curve("c", [9, 5, np.nan])])
     learning = learning_curve(0, table).quantiles["validation_mse"]
     assert learning[0].tolist() == [9, 1, 1, 1]
@@ -56,7 +56,7 @@ def test_a_trial_that_ended_early_keeps_its_last_value():
 
 @pytest.mark.parametrize(("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)])
 def test_of_many_evaluations_some_are_kept(count, most):
-    """At most so many evaluations are used, at about equal steps, with the first and the last; none is averaged."""
+    """A limited number of evaluations is used, nearly evenly spaced, with the first and the last, unaveraged."""
     values = np.random.default_rng(count).random((6, count), np.float32)
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(0, table, most_points=most)
@@ -68,7 +68,7 @@ def test_of_many_evaluations_some_are_kept(count, most):
 
 
 def test_order_and_chunks_of_the_table_don_t_matter():
-    """Rows in another order, in slices or filtered out of a larger table give the same curve."""
+    """Reordered, sliced or filtered tables give the same curve."""
     table = curves_table(curve(name, np.arange(5) + i) for i, name in enumerate("abcdef"))
     expected_curve = learning_curve(0, table.slice(2, 3))
     chunked = pa.concat_tables([table.slice(4, 1), table.slice(2, 2)])
@@ -80,7 +80,7 @@ def test_order_and_chunks_of_the_table_don_t_matter():
 
 
 def test_trials_without_evaluations_don_t_count():
-    """A trial whose curve is empty is no trial; of none at all there is no curve."""
+    """A trial with an empty curve doesn't count; without trials there is no curve."""
     table = curves_table([curve("a", []), curve("b", [3.0])])
     assert learning_curve(0, table, total=9).trials == 1
     assert learning_curve(0, table, total=9).total == 9
@@ -89,7 +89,7 @@ def test_trials_without_evaluations_don_t_count():
 
 
 def test_a_curve_that_is_torn_is_refused():
-    """Measures must be as many as evaluations."""
+    """Measures must have as many values as there are evaluations."""
     table = curves_table([curve("a", [3.0, 2.0])])
     torn = table.set_column(2, table.schema.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32())))
     with pytest.raises(ValueError, match="validation_mse"):

@@ -1,4 +1,4 @@
-"""Metrics of rows: whom they are of, what is computed of them, and that unjudged trials make no rate."""
+"""Metrics of rows: included trials, statistics, and no rate from unjudged trials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def groups_of(trials, metric=LOSS):
 
 
 def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
-    """No error has a mean below 0, so its interval doesn't reach there; values beyond the limits are not cut away."""
+    """An error's mean can't be below 0, so the interval is clipped; values beyond the limits disable clipping."""
     values = [*np.geomspace(1e-9, 1e-7, 19), 1e-3]
     trials = [("a", "solved", value) for value in values]
     (low, high) = groups_of(trials)["a"].metrics["loss"].mean_interval
@@ -41,7 +41,7 @@ def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
 
 
 def finite(trials, model, outcomes):
-    """Select the finite values of a model's trials with some outcomes; none if one of its trials was stopped early."""
+    """Select finite values of a model's trials with some outcomes; none if one of its trials was stopped early."""
     if any(of == model and outcome == "stopped" for of, outcome, _ in trials):
         return np.array([])
     values = [value for of, outcome, value in trials if of == model and outcome in outcomes and value is not None]
@@ -50,7 +50,7 @@ def finite(trials, model, outcomes):
 
 @given(trials=TRIALS)
 def test_a_metric_is_of_all_that_ended_with_a_number(trials):
-    """Mean, median, interquartile mean and intervals are those of the finite values of the trials that ended."""
+    """Mean, median, interquartile mean and intervals use the finite values of ended trials."""
     for model, group in groups_of(trials).items():
         values = finite(trials, model, {"solved", "unsolved", "finished"})
         of = group.metrics["loss"]
@@ -73,14 +73,14 @@ def test_a_metric_is_of_all_that_ended_with_a_number(trials):
 
 @given(trials=TRIALS)
 def test_a_metric_of_solved_trials_ignores_all_others(trials):
-    """With `of: solved`, the values of trials that were not solved don't count."""
+    """With `of: solved`, only solved trials' values count."""
     for model, group in groups_of(trials, Metric(of="solved")).items():
         assert group.metrics["loss"].count == finite(trials, model, {"solved"}).size
 
 
 @given(trials=TRIALS, random=st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(trials, random):
-    """A group's counts and metrics don't depend on the order of its rows, but for a sum's last bits."""
+    """A group's counts and metrics don't depend on the order of rows, but for a sum's last bits."""
     shuffled = random.sample(trials, len(trials))
     here, there = groups_of(trials), groups_of(shuffled)
     assert set(here) == set(there)
@@ -98,7 +98,7 @@ def test_the_order_of_rows_changes_nothing(trials, random):
 
 @given(trials=TRIALS)
 def test_trials_that_finished_never_make_a_rate(trials):
-    """They have ended and are in no denominator; without a solved or unsolved trial a row of them has no rate."""
+    """Finished trials aren't in a rate's denominator; without solved or unsolved trials there is no rate."""
     judged_outcomes = {"solved", "unsolved"}
     for model, group in groups_of(trials).items():
         ends = [outcome for of, outcome, _ in trials if of == model]
@@ -113,7 +113,7 @@ def test_trials_that_finished_never_make_a_rate(trials):
 
 
 def test_rows_where_all_diverged_have_no_rate_beside_unjudged_rows():
-    """Where other rows finished unjudged, one whose trials all diverged isn't a row that nothing solved."""
+    """If other rows finished unjudged, an all-diverged row doesn't have a rate of zero."""
     groups = groups_of([("a", "finished", 1.0), ("b", "diverged", None)])
     assert [groups[name].success_rate for name in "ab"] == [None, None]
     assert groups_of([("b", "diverged", None)])["b"].success_rate == 0.0
@@ -121,7 +121,7 @@ def test_rows_where_all_diverged_have_no_rate_beside_unjudged_rows():
 
 
 def test_a_beta_interval_is_on_the_declared_limits():
-    """Its ends are those on [0, 1/2], moved and stretched with the limits; a value beyond a limit has none."""
+    """Its ends are those on [0, 1/2], scaled with the limits; a value beyond a limit has none."""
     values = np.array([0.1, 0.2, 0.2, 0.3, 0.1])
     (expected,) = statistics.beta_mean_intervals(values)
     moved = Metric(low=-1.0, high=0.0, interval="beta")
@@ -134,14 +134,14 @@ def test_a_beta_interval_is_on_the_declared_limits():
 
 
 def test_metrics_that_are_not_averaged_are_not_read():
-    """With `of: none` a metric has no summary, and its column needn't be there."""
+    """With `of: none` a metric has no summary, and its column may be absent."""
     table = outcomes_table(model=["a"], outcome=["solved"])
     (group,) = summarised_by(table, ["model"], {"absent": Metric(of="none")})
     assert group.metrics == {}
 
 
 def test_what_is_chosen_follows_from_the_declarations():
-    """The main metric is the first of all trials; curves take one on its scale; lists of trials what counts."""
+    """The main metric is the first of all trials; curves use one on its scale; lists of trials use the counted ones."""
     metrics = {"validation_loss": Metric(of="none"), "train_loss": Metric(of="none"), "error": Metric(of="solved")}
     assert main(metrics) is None
     assert of_curves(metrics) == ("train_loss", "validation_loss")
@@ -166,7 +166,7 @@ PLACES = st.lists(st.integers(-20, 20), min_size=1, unique=True)
 
 @given(places=PLACES, named=st.integers(-20, 20), has_main=st.booleans())
 def test_a_metric_is_shown_alone_or_in_its_series(places, named, has_main):
-    """None is lost: what isn't shown one by one is in a series, which has all its metrics at ascending places."""
+    """A metric that isn't shown alone is in a series, which has all its metrics in ascending places."""
     errors = {f"error_at_{n}": Metric(series="error", along="number", at=n) for n in places}
     metrics = ({"loss": LOSS} if has_main else {}) | errors | {"accuracy": ACCURACY}
     alone, (series,) = single(metrics, [f"error_at_{named}"]), series_of(metrics)

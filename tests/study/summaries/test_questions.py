@@ -1,4 +1,4 @@
-"""Laws of what tells rows apart, and which of them answer one question."""
+"""Distinguishing columns of rows, and rows that share a question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.study.builders import published_cell, summarised
 
 
 def test_varying_tells_every_cell_apart(demo):
-    """No two cells have the same values of what varies."""
+    """No two cells have the same values in all varying columns."""
     summaries, labels = demo
     cells = [s.cell for s in summaries]
     for given in (labels, {}):
@@ -22,7 +22,7 @@ def test_varying_tells_every_cell_apart(demo):
 
 
 def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
-    """With labels, the schedule is one column; without, the strength tells it apart."""
+    """With labels, the schedule is one column; without them, the strength distinguishes it."""
     summaries, labels = demo
     cells = [s.cell for s in summaries]
     assert varying(cells, labels) == ["model", "schedule", "hidden_size"]
@@ -30,7 +30,7 @@ def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
 
 
 def test_what_the_model_prescribes_does_not_vary():
-    """A schedule and bounds that come with the model are no hyperparameters of the study."""
+    """Schedules and bounds prescribed by the model aren't hyperparameters of the study."""
     assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
     assert varying([published_cell("NMU")]) == []
 
@@ -43,14 +43,14 @@ def test_a_default_beside_a_value_varies():
 
 
 def test_tables_and_statistics_mean_the_same_by_a_question(demo):
-    """The rows that a table compares are those whose times to success are restricted alike."""
+    """Rows compared by a table have the same restriction of times to success."""
     summaries, labels = demo
     rows = cell_rows(summaries, labels)
     assert cell_questions([s.cell for s in summaries], labels) == rows.questions()
 
 
 def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
-    """Of swept protocols each has its own end; of points that an axis names, which are compared, all have the least."""
+    """Each swept protocol has its own end; compared points of a named axis share the smallest."""
     short, long = (published_cell("NMU", iterations=i) for i in (1000, 5000))
     results = results_table(
         Result(trial=Trial(cell, seed), outcome=Outcome.UNSOLVED, iterations=cell.iterations)
@@ -64,7 +64,7 @@ def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
 
 
 def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
-    """Ranges of numbers are questions, whatever they are called; schedules are compared."""
+    """Ranges of numbers are questions, whatever their names; schedules are compared."""
     made = [
         single_cell(model, low, high)
         for low, high in ((1.0, 2.0), (-2.0, -1.0))
@@ -82,7 +82,7 @@ def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
 
 
 def single_cell(model, low, high):
-    """Make a cell of the single-module task whose inputs are between two numbers."""
+    """Make a cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((2 * low, 2 * high),)}
     given = {"success_epsilon": None, "success_threshold": 1e-5}
     return canonical_cell("single-module", model, {"operation": "div"} | ends | given)

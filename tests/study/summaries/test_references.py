@@ -1,4 +1,4 @@
-"""Which references count, and how many trials pass the bounds that they set."""
+"""Valid references, and the rates of trials within their bounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_PLANNED = result(EXACT, 4, loss=0.0, accuracy=1.0, r2=1.0)
 
 
 def test_planned_references_that_learnt_count() -> None:
-    """Those that didn't are dropped and counted; those that aren't planned are neither."""
+    """References that didn't learn are dropped and counted; unplanned ones are ignored."""
     known = references_of(TrialTable(results_table([*REFERENCES, NOT_LEARNT, NOT_PLANNED])), CRITERION)[EXACT.id]
     assert (known.count, known.dropped) == (3, 1)
     assert known.values["loss"].tolist() == LOSSES
@@ -50,7 +50,7 @@ def test_planned_references_that_learnt_count() -> None:
 
 
 def test_rates_are_of_each_metric_by_each_bound() -> None:
-    """Every trial that ended is counted, those that diverged as ones that don't pass; intervals are Wilson's."""
+    """All ended trials count, diverged ones as not passing; intervals are Wilson's."""
     ends = {
         (name, kind): reference_bound(values, kind, 0.9, higher_is_better=is_higher)
         for name, values, is_higher in (("loss", LOSSES, False), ("accuracy", ACCURACIES, True))
@@ -82,7 +82,7 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
 
 @pytest.mark.parametrize("cell", [LEARNER, STRANGER])
 def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
-    """Too few references set none, and neither do those of another question; without a trial there is no rate, too."""
+    """Too few references, those of another question, and no trials give no rate."""
     trial = result(cell, 0, loss=1.0, accuracy=0.9)
     some = REFERENCES if cell is STRANGER else REFERENCES[:1]
     rates = rates_by_bound(TrialTable(results_table([*some, trial])), CRITERION, [cell.id])
@@ -100,7 +100,7 @@ def test_findings_have_all_of_it() -> None:
 
 
 def test_each_place_of_a_series_of_success_has_its_bound() -> None:
-    """The same references set them; a series that success doesn't ask for has none, and trials are judged as before."""
+    """The same references set them; other series have none, and trials are judged as before."""
     metrics = {
         f"{name}_at_{n}": Metric(series=name, along="length", at=n) for name in ("loss", "wait") for n in (1, 2, 3)
     }

@@ -1,4 +1,4 @@
-"""Rows become curves: few enough in each facet, every row in one of them."""
+"""Rows become curves: limited in each facet, with every row in one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.study.builders import published_cell, summaries_of, summarised
 
 
 def test_many_hyperparameters_become_rows_of_panels():
-    """More curves than a panel carries are split: few curves in each row, every cell in one of them."""
+    """Excess curves are split: few curves in each row of panels, every cell in one of them."""
     counts = [
         (published_cell(model, hidden_size=h, learning_rate=lr, init_variance=v), {"solved": 3, "unsolved": 1})
         for model in ("NMU", "NALU")
@@ -43,7 +43,7 @@ def test_chart_series_are_the_rates_against_hidden_units(demo):
 
 
 def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_swept():
-    """Where only some cells have hidden units, as with a unit beside a model of one's own, these are no axis."""
+    """If only some cells have hidden units, as beside a user's model, the axis is another swept value."""
     counts = [
         (Cell("means:Means", model, {"subset": subset} | sizes), {"solved": 3, "unsolved": 1})
         for model, sizes in (("means:linear", {}), ("NAU", {"hidden_size": 2}))
@@ -56,7 +56,7 @@ def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_sw
 
 
 def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
-    """Each cell of which a trial ended with a number has a point, under the name of its curve; others have none."""
+    """Each cell with a finite metric has a point under its curve's name; others have none."""
     cells_of = [Cell("function", "lab:train", {"width": width, "depth": depth}) for depth in (1, 2) for width in (4, 8)]
     trials = [Trial(cell, seed) for cell in cells_of[:-1] for seed in range(2)]
     metrics = [{"loss": trial.cell.values["width"] + trial.seed, "wait": 1.0} for trial in trials]
@@ -73,7 +73,7 @@ def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
 
 
 def grid_of(rates):
-    """Make rows of a grid of sizes, learning rates and models; `rates` gives how many of ten are solved."""
+    """Make rows of a grid of sizes, learning rates and models; `rates` gives the solved trials of ten."""
     points = [(m, h, lr) for m in ("NMU", "NAU") for h in (2, 3, 4, 5, 6) for lr in (0.001, 0.01, 0.1, 1.0)]
     made = [
         (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": (n := rates(m, h, lr)), "unsolved": 10 - n})
@@ -83,13 +83,13 @@ def grid_of(rates):
 
 
 def test_keys_come_in_the_order_of_their_effect():
-    """What changes the rate most is first, whatever its number of values."""
+    """The key with the greatest effect on the rate is first, whatever its number of values."""
     rows = grid_of(lambda model, h, lr: 8 * (model == "NMU") + (lr == 0.1))
     assert series.by_effect(rows) == ["model", "learning_rate", "hidden_size"]
 
 
 def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
-    """The two keys that matter most have values from end to end; of the third there is the best one's."""
+    """The two most important keys have values over their range; the third has the best row's."""
     rows = grid_of(lambda model, h, lr: h + (lr == 0.1) * 3 + (model == "NMU"))
     chosen = series.panel_rows(rows, 4, 3)
     assert {rows.value(row, "model") for row in chosen} == {"NMU"}
@@ -101,7 +101,7 @@ def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
 
 
 def test_rows_that_fill_no_grid_are_spread():
-    """Where no row has the best one's other values, rows from end to end are chosen."""
+    """If no row has the best one's other values, rows over the range are chosen."""
     points = [{"hidden_size": h, "learning_rate": h / 10, "init_variance": h / 7} for h in range(1, 16)]
     made = [(published_cell("NMU", **point), {"solved": h, "unsolved": 20 - h}) for h, point in enumerate(points)]
     chosen = series.panel_rows(cell_rows(summaries_of(*made), {}), 4, 3)

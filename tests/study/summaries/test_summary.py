@@ -1,4 +1,4 @@
-"""Who enters which number: times to success, seconds, and where they end."""
+"""The trials included in each statistic: times to success, seconds, and restriction times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIXED = {
 
 
 def test_times_are_of_all_that_finished():
-    """Solved at, or watched to the last iteration; a diverged trial to the longest trial's; others don't enter."""
+    """Times are solved-at or the last iteration; a diverged trial has the longest trial's; others are excluded."""
     result = summary(**MIXED)
     times, solved = result.times.known("iterations")
     assert times.tolist() == [10, 30, 100, 100]
@@ -48,7 +48,7 @@ def test_times_are_of_all_that_finished():
 
 
 def test_seconds_until_solved_are_a_share_of_the_training():
-    """Seconds grow with iterations: solved at 10 of 100 iterations, a tenth of the seconds."""
+    """Seconds are proportional to iterations: solved at 10 of 100 iterations is a tenth of the seconds."""
     result = summary(**MIXED)
     seconds, _ = result.times.known("seconds")
     assert seconds.tolist() == pytest.approx([5.0, 18.0, 50.0, 20.0])
@@ -59,7 +59,7 @@ def test_seconds_until_solved_are_a_share_of_the_training():
 
 
 def test_a_trial_stopped_without_success_is_watched_to_the_end():
-    """What `stop: when_decided` ended can't succeed any more: it isn't one that might have a moment later."""
+    """A trial ended by `stop: when_decided` can't succeed later, so it isn't censored early."""
     result = summary(
         outcome=["solved", "unsolved"],
         solved_at_iteration=[4000.0, None],
@@ -72,7 +72,7 @@ def test_a_trial_stopped_without_success_is_watched_to_the_end():
 
 
 def test_the_protocols_iterations_are_what_a_trial_runs_to():
-    """Where a table says the protocol's iterations, a diverged trial is watched so long, an unsolved one to its end."""
+    """With the protocol's iterations, a diverged trial has that time, and an unsolved one its own end."""
     result = summary(**MIXED, iterations=[200] * 6)
     assert result.times.known("iterations")[0].tolist() == [10, 30, 100, 200]
     assert (result.time_to_success_until, result.ended_early) == (200, 1)
@@ -90,7 +90,7 @@ def models(*ends: list[float], **columns: list[object]) -> pa.Table:
 
 
 def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
-    """A row that ran longer than the other of its question is restricted to what both were given."""
+    """A row that ran longer than the other of its question is restricted to the common time."""
     summaries = summarised_by(models([100.0], [300.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100, 100]
     assert [s.time_to_success_mean for s in summaries] == [60.0, 60.0]
@@ -98,7 +98,7 @@ def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
 
 
 def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
-    """One trial of nine evaluations sets the measure for no row; it counts as censored in its own."""
+    """A single trial of nine evaluations restricts no row; it is censored in its own."""
     whole = [[100_000.0] * 3] * 4
     plain = summarised_by(models(*whole), ["model"])
     summaries = summarised_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
@@ -112,7 +112,7 @@ def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
 
 
 def test_a_row_of_short_trials_alone_has_no_mean():
-    """A row of which no trial was watched as long as its question's others has no mean, and all others have theirs."""
+    """If no trial of a row was observed as long as its question's others, only that row has no mean."""
     whole = [[100_000.0] * 3] * 4
     plain = summarised_by(models(*whole), ["model"])
     summaries = summarised_by(models(*whole[1:], [8000.0]), ["model"])
@@ -122,13 +122,13 @@ def test_a_row_of_short_trials_alone_has_no_mean():
 
 
 def test_one_row_that_ran_on_changes_nothing_for_others():
-    """A row of which a trial ran ten times as long sets no measure either."""
+    """A row with a trial that ran ten times as long restricts no other row."""
     summaries = summarised_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 5
 
 
 def test_training_that_ends_with_success_is_no_end_to_others():
-    """Where training stops at success, unsolved trials tell what was planned; a row of solved ones tells nothing."""
+    """If training stops at success, only unsolved trials show the planned length."""
     table = outcomes(
         outcome=["solved", "solved", "solved", "unsolved"],
         solved_at_iteration=[10.0, 20.0, 30.0, None],
@@ -143,7 +143,7 @@ def test_training_that_ends_with_success_is_no_end_to_others():
 
 
 def test_each_question_has_its_own_end():
-    """Rows of another task, or of another of swept protocols, are restricted to their own iterations."""
+    """Rows of another task, or of another swept protocol, are restricted to their own iterations."""
     table = models([100.0], [300.0], [300.0])
     tasks = table.append_column("task", pa.array(["x"] * 2 + ["y"] * 4))
     summaries = summarised_by(tasks, ["task", "model"])
@@ -154,7 +154,7 @@ def test_each_question_has_its_own_end():
 
 
 def test_the_least_planned_of_a_question_is_its_end():
-    """Where the table says what was planned, the least of a question counts, whatever trials came to."""
+    """If the table has planned lengths, a question's smallest counts, whatever its trials ran."""
     table = models([50.0], [300.0], [300.0]).append_column("iterations", pa.array([100] * 2 + [300] * 4))
     summaries = summarised_by(table, ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 3
@@ -162,7 +162,7 @@ def test_the_least_planned_of_a_question_is_its_end():
 
 
 def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
-    """A file without last iterations among others has no restricted mean, and takes nobody else's."""
+    """A file without last iterations has no restricted mean, and doesn't affect other files."""
     table = models([100.0], [100.0])
     unknown = table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))
     summaries = summarised_by(pa.concat_tables([unknown, table.slice(2)], promote_options="permissive"), ["model"])
@@ -172,7 +172,7 @@ def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
 
 @pytest.mark.parametrize("missing", ["trained_iterations", "training_s"])
 def test_what_nobody_measured_is_none(missing):
-    """Without last iterations there is no survival, without seconds no seconds, and nothing else changes."""
+    """Without last iterations there is no survival, without seconds no seconds; other statistics stay."""
     result = summary(**{**MIXED, missing: [None] * 6})
     whole = summary(**MIXED)
     assert result.solved_at_mean == whole.solved_at_mean
@@ -182,7 +182,7 @@ def test_what_nobody_measured_is_none(missing):
 
 
 def test_a_zero_among_times_is_a_time():
-    """Solved at the first evaluation, before any update: a mean and a survival, no gamma interval."""
+    """A trial solved at iteration 0 has a mean and a survival, but no gamma interval."""
     result = summary(
         outcome=["solved", "solved"],
         solved_at_iteration=[0.0, 10.0],

@@ -1,4 +1,4 @@
-"""A database as it was written before cells had runs: trials below the study's run, which had the charts, too."""
+"""A database from before cells had runs: trials are below the study's run, which also has the charts."""
 
 from __future__ import annotations
 

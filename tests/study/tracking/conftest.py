@@ -11,7 +11,7 @@ from tests.servers import Service, postgres_programs, tracking_service
 
 @pytest.fixture(scope="session")
 def running_service() -> Iterator[Service]:
-    """Start PostgreSQL, S3 and MLflow once for all tests; where PostgreSQL isn't installed, they are skipped."""
+    """Start PostgreSQL, S3 and MLflow once for all tests; skip them if PostgreSQL isn't installed."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
     with tracking_service() as found:
@@ -20,7 +20,7 @@ def running_service() -> Iterator[Service]:
 
 @pytest.fixture
 def service(running_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Give the service, and this process its user's name and password."""
+    """Give the service, and set its user's name and password in this process."""
     for name, value in running_service.mlflow.client_environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PGPASSFILE", str(running_service.postgres.password_file))
@@ -29,7 +29,7 @@ def service(running_service: Service, monkeypatch: pytest.MonkeyPatch) -> Servic
 
 @pytest.fixture(params=["a file", pytest.param("a server", marks=pytest.mark.slow)])
 def addresses(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Give two addresses of the same runs: those of a database in a file, and a server's and its database's."""
+    """Give two addresses of the same runs: of a database in a file, or of a server and its database."""
     if request.param == "a file":
         uri: str = request.getfixturevalue("uri")
         return uri, uri

@@ -1,4 +1,4 @@
-"""Results and curves that nobody trained, and what reads them."""
+"""Synthetic results and curves, and their readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each cell has one run, between the study's and its trials': named by what varies, with what its trials came to."""
+"""Each cell has a run between the study's and its trials', named by its varying values, with its statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from study.tracking.address import connect
 from tests.study.tracking.before import published_before
 from tests.study.tracking.made import CELL, CURVES, Made, curve, publish_all, runs_of, solved
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 OTHER = CELL.replace(sparsity_start=5)
@@ -45,7 +45,7 @@ def by_name(uri: str, kind: str) -> dict[str, Any]:
 
 
 def as_planned(uri: str) -> None:
-    """Check that names, labels and parents are those of `EARLY` and `LATE`, and that nothing is there twice."""
+    """Check that names, labels and parents are those of `EARLY` and `LATE`, without duplicates."""
     (study,) = runs_of(uri, "study")
     cells, trials = by_name(uri, "cell"), by_name(uri, "trial")
     assert set(cells) == {"NMU early", "NMU late"}
@@ -64,7 +64,7 @@ def as_planned(uri: str) -> None:
 
 @pytest.mark.parametrize("how", ["sync", "publisher"])
 def test_a_cell_has_its_name_values_and_statistics(uri: str, how: str) -> None:
-    """Whoever publishes: cells in the plan's order, with parameters, labels and statistics, and trials below them."""
+    """Any publisher writes cells in the plan's order, with parameters, labels and statistics, and trials below them."""
     if how == "sync":
         sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     else:
@@ -87,7 +87,7 @@ def test_a_cell_has_its_name_values_and_statistics(uri: str, how: str) -> None:
 
 
 def test_publishing_cells_twice_writes_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there and right is not written again: neither a cell nor what trials have of it."""
+    """Correct values aren't written again, in cells or trials."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     before = [run.to_dictionary() for kind in ("cell", "trial") for run in runs_of(uri, kind)]
     written = counting_writes(monkeypatch)
@@ -98,7 +98,7 @@ def test_publishing_cells_twice_writes_nothing(uri: str, monkeypatch: pytest.Mon
 
 
 def counting_writes(monkeypatch: pytest.MonkeyPatch, *, fail_at: int = 0) -> list[str | None]:
-    """Record which runs are written to; with `fail_at`, one of the writes raises, as if the process were killed."""
+    """Record the runs written to; with `fail_at`, one of the writes raises, as if the process were killed."""
     written: list[str | None] = []
     for name in ("create_run", "log_batch", "update_run", "set_terminated", "delete_run", "delete_tag", "set_tag"):
         monkeypatch.setattr(MlflowClient, name, _counted(getattr(MlflowClient, name), written, fail_at))
@@ -116,7 +116,7 @@ def _counted(method: Callable[..., Any], written: list[str | None], fail_at: int
 
 
 def test_more_seeds_change_a_cell_in_place(uri: str) -> None:
-    """A cell's run stays, its statistics are the latest, and a statistic that is gone is no number."""
+    """A cell's run stays, its statistics are updated, and a lost statistic becomes NaN."""
     sync(uri, "demo", Made(RESULTS[:1]), cells=[EARLY])
     (first,) = runs_of(uri, "cell")
     sync(uri, "demo", Made(RESULTS[:2]), cells=[replace(EARLY, metrics={"success_rate": 0.0})])
@@ -129,7 +129,7 @@ def test_more_seeds_change_a_cell_in_place(uri: str) -> None:
 
 @pytest.mark.parametrize("how", ["sync", "publisher"])
 def test_names_and_labels_follow_the_plan(uri: str, how: str) -> None:
-    """Where a study is extended and its names change, the runs that are there are renamed, and none is made anew."""
+    """If a study is extended and names change, existing runs are renamed, and none is created."""
     plain = [CellRun(CELL, "NMU", {"axis": "gone"}, {}), CellRun(OTHER, "NMU 2", {}, {})]
     sync(uri, "demo", PACKS, cells=plain)
     before = {run.info.run_id for run in runs_of(uri)}
@@ -146,7 +146,7 @@ def test_names_and_labels_follow_the_plan(uri: str, how: str) -> None:
 
 
 def test_a_cell_that_is_not_planned_any_more_is_not_listed_first(uri: str) -> None:
-    """Its runs stay as they are, without a place; a cell that was never planned is called by model and size."""
+    """Its runs stay without a place; a never-planned cell is named by model and size."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     sync(uri, "demo", PACKS, cells=[EARLY])
     assert "study.place" not in by_name(uri, "cell")["NMU late"].data.tags
@@ -156,7 +156,7 @@ def test_a_cell_that_is_not_planned_any_more_is_not_listed_first(uri: str) -> No
 
 
 def test_two_runs_of_a_cell_become_one(uri: str) -> None:
-    """Of twins, which two publishers or a lost answer made, one is left, with the trials of both below it."""
+    """Of two runs made by two publishers or a lost response, one is left, with the trials of both."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     client = connect(uri)
     (early,) = (run for run in runs_of(uri, "cell") if run.info.run_name == "NMU early")
@@ -168,7 +168,7 @@ def test_two_runs_of_a_cell_become_one(uri: str) -> None:
 
 
 def test_what_was_published_before_cells_had_runs_is_moved_below_them(uri: str) -> None:
-    """No trial is written again; charts of all generations go with the study's old run, its counts and notes stay."""
+    """No trial is written again; old charts go with the study's old run, and its counts and notes stay."""
     published_before(uri, PACKS)
     before = {run.info.run_id for run in runs_of(uri)}
     assert sync(uri, "demo", PACKS, cells=[EARLY, LATE]) == 0
@@ -181,7 +181,7 @@ def test_what_was_published_before_cells_had_runs_is_moved_below_them(uri: str) 
 
 
 def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
-    """The marks of before are believed, so a rerun of an old study publishes nothing, and moves everything."""
+    """Old marks are trusted, so a rerun of an old study publishes no pack, and moves all runs."""
     published_before(uri, PACKS)
 
     class Unread(Made):
@@ -197,14 +197,14 @@ def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
 
 
 def test_metrics_are_spelled_as_mlflow_takes_them(uri: str) -> None:
-    """A metric of one's own may have a name that MLflow refuses; its mean and interval are there all the same."""
+    """A user's metric may have a name that MLflow refuses; its mean and interval are still published."""
     sync(uri, "demo", Made(RESULTS[:1]), cells=[replace(EARLY, metrics={"val(σ) %_mean": 0.5, "val(σ) %_lower": 0.25})])
     (cell,) = runs_of(uri, "cell")
     assert sorted(cell.data.metrics.values()) == [0.25, 0.5]
 
 
 def test_a_run_that_does_not_say_what_it_is_of_stops_nothing(uri: str) -> None:
-    """A trial's run without parameters, of a cell that was never planned, is left as it is, and the rest published."""
+    """A never-planned cell's trial run without parameters is left unchanged, and the others are published."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     (study,) = runs_of(uri, "study")
     tags = {"study.kind": "trial", "study.trial_id": "gone", "study.cell_id": "gone", "study.seed": "7"}
@@ -218,14 +218,14 @@ def test_a_run_that_does_not_say_what_it_is_of_stops_nothing(uri: str) -> None:
 def test_a_kill_between_any_two_writes_is_made_up_for(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While an old database is brought up to date, whichever write is the last: the next sync does the rest."""
+    """While an old database is upgraded, whichever write is the last, the next sync completes it."""
     published_before(uri, PACKS)
     cells, fail_at, is_killed = [EARLY, LATE], 0, True
     while is_killed:
         fail_at += 1
         path = tmp_path / f"{fail_at}.db"
         with closing(sqlite3.connect(tmp_path / "mlflow.db")) as old, closing(sqlite3.connect(path)) as copy:
-            old.backup(copy)  # with what is still in its write-ahead log
+            old.backup(copy)  # with its write-ahead log
         again = f"sqlite:///{path}"
         with monkeypatch.context() as patch:
             counting_writes(patch, fail_at=fail_at)

@@ -1,4 +1,4 @@
-"""Links lead to the dashboard's pages, and the pages show what they should."""
+"""Links lead to the dashboard's pages, and the pages show their contents."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.traps import MODULES, lay_traps
 
 CHARTS = f"{LINES}&compareRunsMode=CHART"
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
-    """Tracking off, a study never published or deleted, a database that isn't there or isn't one: None, and no file."""
+    """Tracking off, unpublished and deleted studies, and missing or invalid databases give None, and no file."""
     (tmp_path / "text.db").write_text("no database")
     assert links(None, "demo") is None
     assert links(uri, "demo") is None
@@ -45,7 +45,7 @@ def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
 
 
 def test_links_wait_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is down and one that never answers give no links, however long MLflow would wait for them."""
+    """An unreachable or unresponsive server gives no links, whatever MLflow's own timeout."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1000")
     assert links(f"http://127.0.0.1:{free_port()}", "demo") is None
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -53,7 +53,7 @@ def test_links_wait_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None:
-    """After waiting for it the study is there; where MLflow is down, waiting ends too."""
+    """After waiting the study is there; if MLflow is down, waiting ends, too."""
     with Publisher(uri, "demo", Made([])) as publisher:
         publisher.wait_for_study(250)
         assert links(uri, "demo") is not None
@@ -63,7 +63,7 @@ def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None
 
 
 def test_many_studies_are_linked_at_once(uri: str) -> None:
-    """Those that MLflow knows have the links that each has alone; the others have none."""
+    """Known studies have the same links as alone; the others have none."""
     for name in ("first", "second"):
         sync(uri, name, Made([]))
     found = links_of(uri, ["first", "second", "third"], address="http://127.0.0.1:5001/")
@@ -73,14 +73,14 @@ def test_many_studies_are_linked_at_once(uri: str) -> None:
 
 @pytest.mark.slow
 def test_a_dashboard_imports_nothing_of_the_working_folder(uri: str, tmp_path: Path) -> None:
-    """Whatever lies where `study ui` is called: neither MLflow nor what it starts takes it for a module."""
+    """Files in the working folder of `study ui` aren't imported by MLflow or its processes."""
     trapped = lay_traps(tmp_path, *MODULES)
     with dashboard(uri, tmp_path):
         assert trapped() == []
 
 
 def shown_runs(page: Page, *names: str) -> None:
-    """Wait until the dashboard's table has a row of each name, and no other."""
+    """Wait until the dashboard's table has exactly one row of each name."""
     rows = page.locator("a[href*='/runs/']")
     for name in names:
         expect(rows.filter(has_text=re.compile(f"^{name}$"))).to_have_count(1)
@@ -88,7 +88,7 @@ def shown_runs(page: Page, *names: str) -> None:
 
 
 def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
-    """The list of experiments tells what a study asks and how far it is; its view lists trials with outcomes."""
+    """The list of experiments shows question and progress; its view lists trials with outcomes."""
     results = [solved(0), solved(1, outcome=Outcome.UNSOLVED, solved_at_iteration=None)]
     counts = {"trials": 2, "done": 2, "solved": 1}
     sync(uri, "demo", Made(results), question="Which is solved?", finding="One.", counts=counts)
@@ -106,9 +106,9 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
 def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
     uri: str, tmp_path: Path, visit: Callable[..., Any]
 ) -> None:
-    """On a first visit the page whose address is printed lists a run for each study; all requests stay on this machine.
+    """On a first visit the printed address lists a run for each study; all requests stay on this machine.
 
-    MLflow tells the browser that it collects nothing.
+    MLflow tells the browser that telemetry is off.
     """
     for name in ("first", "second"):
         sync(uri, name, Made([solved(0)]), question="Which?")
@@ -124,7 +124,7 @@ def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
 
 
 def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
-    """In the dashboard a trial's link shows its run, a cell's its own and its trials', the study's just it.
+    """A trial's link shows its run, a cell's its own and its trials', the study's only the study.
 
     The server and the database give the same links, without the password.
     """
@@ -153,7 +153,7 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
 def test_a_studys_page_begins_with_its_finding_and_its_rates(
     uri: str, tmp_path: Path, visit: Callable[..., Any]
 ) -> None:
-    """On a first visit the finding is in sight, and of all charts that of success rates is the first."""
+    """On a first visit the finding is visible, and the chart of success rates comes first."""
     points = [("success_rate", 2, 0.5), ("success_rate", 10, 1.0), ("loss_mean", 2, 0.5), ("loss_mean", 10, 1.0)]
     made, counts = Made([solved(0)]), {"trials": 1, "done": 1, "solved": 1}
     lines = [ChartLine(LINE, "NMU", points)]

@@ -1,4 +1,4 @@
-"""A deleted study's experiment: gone from sight, and its name free for the next."""
+"""A deleted study's experiment is hidden, and its name is free."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from study.tracking import default_uri, delete_experiments, experiments_of, publ
 from study.tracking.address import connect
 from tests.study.tracking.made import CURVES, RESULTS, Made
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PACKS = Made(RESULTS, CURVES)
@@ -28,7 +28,7 @@ def delete(uri: str) -> None:
 
 
 def test_a_name_can_be_used_again(addresses: tuple[str, str]) -> None:
-    """A study of that name is published as if there had never been one; what was deleted can still be restored."""
+    """A new study of that name is published normally; the deleted one can still be restored."""
     uri, _ = addresses
     sync(uri, "demo", PACKS)
     sync(uri, "other", PACKS)
@@ -48,7 +48,7 @@ def test_a_name_can_be_used_again(addresses: tuple[str, str]) -> None:
 
 
 def test_an_experiment_deleted_by_hand_gives_its_name_back(uri: str) -> None:
-    """What was deleted in MLflow itself keeps its name, so that nothing could be published; a deletion repairs that."""
+    """MLflow's own deletion keeps the name, which blocks publishing; `study delete` repairs that."""
     sync(uri, "demo", PACKS)
     runs = len(connect(uri).search_runs([experiment_id(uri)]))
     connect(uri).delete_experiment(experiment_id(uri))
@@ -62,7 +62,7 @@ def test_an_experiment_deleted_by_hand_gives_its_name_back(uri: str) -> None:
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_an_interrupted_deletion_is_completed(uri: str, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    """After the tag, or the tag and the new name, a second deletion takes up the same experiment."""
+    """Interrupted after the tag or the new name, a second deletion finds the same experiment."""
     from mlflow import MlflowClient
 
     sync(uri, "demo", PACKS)
@@ -82,7 +82,7 @@ def interrupt(*arguments: object) -> None:
 
 
 def test_runs_of_others_are_left_alone(uri: str) -> None:
-    """An experiment with a run that the study didn't write is not deleted."""
+    """An experiment with a foreign run isn't deleted."""
     sync(uri, "demo", PACKS)
     connect(uri).create_run(experiment_id(uri))
     with pytest.raises(InputError, match="runs that the study didn't write; nothing of 'demo' was deleted"):
@@ -90,7 +90,7 @@ def test_runs_of_others_are_left_alone(uri: str) -> None:
 
 
 def test_no_database_is_made(tmp_path: Path) -> None:
-    """Where there is no database, there is no experiment; a server that is down is an error."""
+    """Without a database there is no experiment; an unreachable server is an error."""
     assert experiments_of(default_uri(tmp_path), "demo") == []
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(TrackingError, match="nobody answers"):

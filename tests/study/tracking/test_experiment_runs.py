@@ -1,4 +1,4 @@
-"""Runs of any experiment: what plain MLflow has logged comes as a table."""
+"""Runs of any experiment: logs of plain MLflow become a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from study.outcomes import of_mlflow, outcomes_of_runs
 from study.tracking import experiment_runs
 from study.tracking.address import imported
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
 def swept(uri: str) -> str:
-    """Log a sweep as a training script would: parents with the parameters, a nested run for each seed, its steps."""
+    """Log a sweep like a training script: parents with parameters, a nested run for each seed, its steps."""
     imported()
     import mlflow
 
@@ -43,7 +43,7 @@ def swept(uri: str) -> str:
 
 
 def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
-    """Each seed is a trial of the run above it, its last values count, and what failed or diverged is counted."""
+    """Each seed is a trial of its parent run with its last values, and failed and diverged ones are counted."""
     table = experiment_runs(swept, "my sweep")
     found = outcomes_of_runs(of_mlflow("my sweep", table))
     rows = found.table.sort_by([("optimizer", "ascending"), ("seed", "ascending")]).to_pylist()
@@ -58,7 +58,7 @@ def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
 
 
 def test_an_experiment_is_found_by_name_or_id(swept: str) -> None:
-    """A name that isn't there is told with the nearest one; an address that isn't MLflow's, and an empty one, too."""
+    """An unknown name gets the nearest one; a non-MLflow address and an empty one are errors, too."""
     by_id = experiment_runs(swept, "1")
     assert by_id["run_id"].equals(experiment_runs(swept, "my sweep")["run_id"])
     with pytest.raises(InputError, match="no experiment 'my swep'; did you mean 'my sweep'"):
@@ -68,7 +68,7 @@ def test_an_experiment_is_found_by_name_or_id(swept: str) -> None:
 
 
 def test_a_wrong_address_is_told_and_makes_nothing(tmp_path: Path) -> None:
-    """No database is made where none is, and a path is no address."""
+    """A missing database isn't created, and a path isn't an address."""
     for uri, message in (
         (f"sqlite:///{tmp_path}/no.db", "there is no database"),
         ("mlruns", "isn't an address of MLflow"),

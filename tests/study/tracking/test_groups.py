@@ -1,4 +1,4 @@
-"""Packs that are written together, and publishers that notice each other."""
+"""Groups of packs written together, and publishers that detect each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from study.tracking.rows import TRIAL_ID
 from tests.processes import READY_S, wait_for
 from tests.study.tracking.made import Made, failed, runs_of, solved
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SINGLE = Made([solved(seed) for seed in range(6)], size=1)
@@ -34,7 +34,7 @@ def publisher_tags(uri: str) -> list[str]:
 
 
 def test_groups_keep_the_order_and_the_limit() -> None:
-    """A group has at most so many trials, unless it is one pack; every pack is in one group, in order."""
+    """A group has a maximum of trials, unless it is one pack; every pack is in one group, in order."""
     sizes = [30, 20, 1, 60, 5, 45, 1]
     packs = [Made([solved(seed) for seed in range(size)], size=size).pack("pack-0") for size in sizes]
     groups = [[len(pack.results) for pack in group] for group in in_groups(packs)]
@@ -43,9 +43,9 @@ def test_groups_keep_the_order_and_the_limit() -> None:
 
 
 def test_a_group_is_noted_read_back_and_marked_once(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six packs of one trial take six times the three requests of a run, and three requests more."""
+    """Six packs of one trial take six times the three requests of a run, and three more."""
     experiment = Experiment(uri, "demo")
-    experiment.publish([Made([solved(99)], size=1).pack("pack-0")])  # makes the cell's run
+    experiment.publish([Made([solved(99)], size=1).pack("pack-0")])  # creates the cell's run
     sent: list[str] = []
     for name in ("create_run", "log_batch", "set_terminated", "search_runs", "set_tag", "get_run"):
         send = getattr(experiment._client, name)
@@ -61,7 +61,7 @@ def test_a_group_is_noted_read_back_and_marked_once(uri: str, monkeypatch: pytes
 
 
 def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> None:
-    """Finished runs of several packs that aren't marked yet are found by the next publisher, and no other."""
+    """The next publisher finds finished but unmarked runs of several packs, and no others."""
     experiment = Experiment(uri, "demo")
     experiment.publish(GROUP[:2])
     experiment.study.tag({WRITING: ",".join(pack.name for pack in GROUP[2:4])})
@@ -75,7 +75,7 @@ def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> N
 
 
 def test_the_later_of_two_publishers_finds_what_the_earlier_wrote(uri: str) -> None:
-    """Both are open, and neither has read of the other's runs: whoever is later deletes the twins."""
+    """Both are open, and neither has read the other's runs: the later one deletes the duplicates."""
     first, second = Experiment(uri, "demo"), Experiment(uri, "demo")
     assert first.publish(GROUP) == second.publish(GROUP) == 6
     assert trials_in(uri) == dict.fromkeys((result.trial.id for pack in GROUP for result in pack.results), 1)
@@ -88,7 +88,7 @@ def test_the_later_of_two_publishers_finds_what_the_earlier_wrote(uri: str) -> N
 
 
 def test_a_publisher_opened_within_a_group_is_noticed(uri: str) -> None:
-    """One that opens, writes the same trials and reads them back before the other has: one run of each is left."""
+    """A publisher that opens and writes the same trials before the read-back leaves one run of each."""
     first = Experiment(uri, "demo")
     first.publish([Made([solved(99)], size=1).pack("pack-0")])
     opened: list[Experiment] = []
@@ -105,7 +105,7 @@ def test_a_publisher_opened_within_a_group_is_noticed(uri: str) -> None:
 
 
 def test_who_was_killed_is_noticed_and_forgotten(uri: str) -> None:
-    """A publisher that didn't finish is taken for an open one, until the next one finishes."""
+    """An unfinished publisher counts as open until the next one finishes."""
     killed = Experiment(uri, "demo")
     assert killed.study.is_alone(runs_of(uri, "study"))
     sync(uri, "demo", SINGLE)
@@ -117,7 +117,7 @@ def test_who_was_killed_is_noticed_and_forgotten(uri: str) -> None:
 
 
 def test_two_runs_of_a_study_made_at_once_are_noticed(uri: str) -> None:
-    """Each of two publishers made one: the later one signs the other's, so that both read back by pack."""
+    """Each of two publishers made one: the later one tags the other's, so that both read back by pack."""
     first = Experiment(uri, "demo")
     (study,) = runs_of(uri, "study")
     client = connect(uri)
@@ -128,7 +128,7 @@ def test_two_runs_of_a_study_made_at_once_are_noticed(uri: str) -> None:
 
 
 def test_a_run_that_vanishes_while_its_group_is_written_is_noticed(uri: str) -> None:
-    """A run that isn't there when it is read back is an error, and its pack isn't marked."""
+    """A run missing at read-back is an error, and its pack isn't marked."""
     experiment, client = Experiment(uri, "demo"), connect(uri)
 
     def delete_finished(trial_id: str, into: Path) -> dict[str, Path]:
@@ -154,7 +154,7 @@ def test_a_trial_that_failed_and_was_solved_in_one_group_is_one_run(uri: str) ->
 
 
 def test_a_pack_with_a_failed_trial_is_published_again_without_twins(uri: str) -> None:
-    """It has no mark, and a later publisher doesn't know its finished runs until it reads them back by pack."""
+    """Without a mark, a later publisher learns of its finished runs only by reading them back by pack."""
     packs = Made([failed(1), solved(2), solved(3), solved(4)], size=2)
     for results in (packs, Made([solved(seed) for seed in (1, 2, 3, 4)], size=2)):
         with Publisher(uri, "demo", results) as publisher:
@@ -166,7 +166,7 @@ def test_a_pack_with_a_failed_trial_is_published_again_without_twins(uri: str) -
 
 
 class Written(Made):
-    """Packs that keep in which order curves are read, and what was noted as being written then."""
+    """Packs that record the order of curve reads, and the group being written at that time."""
 
     uri = ""
 
@@ -180,7 +180,7 @@ class Written(Made):
 
 
 def test_packs_that_come_one_after_another_are_written_together(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small pack waits for others, at most until the publisher is closed."""
+    """A small pack waits for others, at the latest until the publisher is closed."""
     monkeypatch.setattr("study.tracking.publisher._GATHER_S", READY_S)
     packs = Written(size=1)
     packs.uri = uri

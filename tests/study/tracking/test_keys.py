@@ -1,4 +1,4 @@
-"""Names reach MLflow as they are wherever it takes them; others can be read back, and none has another's key."""
+"""Valid names are unchanged in MLflow; others are decodable, and all keys are unique."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NAMES = st.text(min_size=1, max_size=8) | st.text("aAäÄα_x/.@:#405E ", min_si
 
 @pytest.mark.parametrize("name", ["α", "Δ", "ä", "ß/loss", "学习率", "val loss", "lr:2", "a.b", "λ", "x_1", "acc-1"])
 def test_names_that_mlflow_takes_are_kept(name: str) -> None:
-    """Letters of any script, and the signs that MLflow allows."""
+    """Letters of any script, and the signs that MLflow allows, are kept."""
     assert key_of(name) == name
 
 
 @given(NAMES)
 def test_mlflow_takes_every_key(name: str) -> None:
-    """Its own checks pass, and the name can be read back."""
+    """MLflow's checks pass, and the name is decodable."""
     for check in (_validate_metric_name, _validate_param_name, _validate_tag_name):
         check(key_of(name))
     assert name_of(key_of(name)) == name
@@ -38,13 +38,13 @@ def test_mlflow_takes_every_key(name: str) -> None:
 
 @given(st.lists(NAMES, unique=True, max_size=8))
 def test_no_two_names_have_one_key(names: list[str]) -> None:
-    """Not even on a database that doesn't tell capitals or accents apart."""
+    """Keys differ even on a database that ignores case or accents."""
     found = keys_of(names, ["seed"])
     assert len({keys._folded(key) for key in (*found.values(), "seed")}) == len(names) + 1
 
 
 def test_the_built_in_names_are_keys_themselves() -> None:
-    """In either spelling, so that their runs are as they always were."""
+    """Their runs are as before, in either spelling."""
     for names in (family_kinds(), metric_columns()):
         assert keys_of(names, ()) == keys_of(names, (), 1) == {name: name for name in names}
 
@@ -64,7 +64,7 @@ def curve(seed: int) -> Curve:
 
 
 def test_greek_names_are_published_as_they_are(uri: str) -> None:
-    """Parameters and metrics, and what MLflow refuses can be told apart."""
+    """Greek parameters and metrics are kept, and names that MLflow refuses stay distinct."""
     sync(uri, "demo", Made([result(0)], [curve(0)]))
     (run,) = runs_of(uri)
     assert {"α", "β", "plain"} <= run.data.params.keys()
@@ -72,7 +72,7 @@ def test_greek_names_are_published_as_they_are(uri: str) -> None:
 
 
 def test_runs_of_the_earlier_spelling_are_found(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read back bit for bit, nothing is published twice, and new trials have the new spelling."""
+    """They are read back exactly, nothing is published twice, and new trials have the new spelling."""
     with monkeypatch.context() as before:  # as version 1 wrote them
         before.setattr(rows._Names.__init__, "__defaults__", (1,))
         assert sync(uri, "demo", Made([result(0)], [curve(0)])) == 1

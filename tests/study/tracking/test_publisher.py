@@ -1,4 +1,4 @@
-"""The publisher: never in training's way, complete in the end."""
+"""The publisher never blocks training, and finally publishes everything."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from study.tracking.rows import TRIAL_ID
 from tests.processes import READY_S, free_port
 from tests.study.tracking.made import CURVES, RESULTS, Made, failed, publish_all, runs_of, solved
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 TEN = Made([solved(seed) for seed in range(10)])
 
 
 def test_the_publisher_writes_what_sync_would(uri: str) -> None:
-    """Nothing is left to do after an undisturbed publisher."""
+    """A sync after an undisturbed publisher has nothing to do."""
     packs = Made(RESULTS, CURVES, size=1)
     with Publisher(uri, "demo", packs, question="Why?", spec="study: demo\n") as publisher:
         for number, name in enumerate(packs.names()):
@@ -42,14 +42,14 @@ def test_the_publisher_writes_what_sync_would(uri: str) -> None:
 
 
 class Overlapping(Made):
-    """A pack, and another that has the first half of its trials."""
+    """A pack, and another with the first half of its trials."""
 
     def results(self, name: str) -> list[Result]:
         return self._results[:5] if name == "half" else self._results
 
 
 def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
-    """A pack that was trained whole after its half was published is published without that half."""
+    """A complete pack trained after its published half is published without that half."""
     packs = Overlapping([solved(seed) for seed in range(10)])
     with Publisher(uri, "demo", packs) as publisher:
         publisher.queue_pack("half", 5)
@@ -61,7 +61,7 @@ def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
 
 
 def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:
-    """Publishing loses only the view, and `sync` says who can't be reached, without the password."""
+    """Publishing loses only the view, and `sync` names the unreachable server, without the password."""
     uri = f"http://me:secret@127.0.0.1:{free_port()}"
     told: list[str] = []
     with Publisher(uri, "demo", TEN, notify=told.append) as publisher:
@@ -84,7 +84,7 @@ def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:
 
 
 def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing says how many trials weren't published when its time is up."""
+    """After its timeout, closing gives the number of unpublished trials."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         publisher = Publisher(f"http://127.0.0.1:{silent.getsockname()[1]}", "demo", TEN).__enter__()
@@ -95,7 +95,7 @@ def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 class Torn(Made):
-    """Packs of which one can't be read."""
+    """Packs, one of which is unreadable."""
 
     def results(self, name: str) -> list[Result]:
         if name == "pack-4":
@@ -104,7 +104,7 @@ class Torn(Made):
 
 
 def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
-    """The others are published, and what is wrong is said."""
+    """The others are published, and the fault is reported."""
     with Publisher(uri, "demo", Torn([solved(seed) for seed in range(10)])) as publisher:
         for name, trials in (("pack-0", 4), ("pack-4", 4), ("pack-8", 2)):
             publisher.queue_pack(name, trials)
@@ -114,7 +114,7 @@ def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
 
 
 class Away(Made):
-    """Packs in a store that is away when it is first asked."""
+    """Packs in a store that is unavailable at the first request."""
 
     asked = 0
 
@@ -126,7 +126,7 @@ class Away(Made):
 
 
 def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
-    """It is asked again, as MLflow would be."""
+    """The request is retried, as for MLflow."""
     with Publisher(uri, "demo", Away([solved(seed) for seed in range(10)])) as publisher:
         publisher.catch_up()
         assert publisher.close(READY_S) == 0
@@ -135,7 +135,7 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
 
 
 def test_a_catching_up_that_is_cut_short_says_what_is_left(uri: str) -> None:
-    """A close that doesn't wait counts what an earlier run stored and this one hadn't published yet."""
+    """A close that doesn't wait counts stored trials that aren't published yet."""
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow(Made):
@@ -153,7 +153,7 @@ def test_a_catching_up_that_is_cut_short_says_what_is_left(uri: str) -> None:
 
 
 def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
-    """The next run believes them without a look; and a failure before is replaced by what it became."""
+    """The next run trusts the marks; a former failure is replaced by its new result."""
     before = Made([failed(1), failed(2)])
     sync(uri, "demo", before)
     experiment = Experiment(uri, "demo", look_at_all=True)
@@ -165,7 +165,7 @@ def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
 
 
 def test_a_database_in_a_file_plans_by_its_rows(tmp_path: Path) -> None:
-    """At the end of a run it has counted them."""
+    """At the end of a run the rows are counted."""
     uri = default_uri(tmp_path)
     with Publisher(uri, "demo", TEN) as publisher:
         publish_all(publisher, TEN)

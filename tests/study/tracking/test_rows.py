@@ -1,4 +1,4 @@
-"""A result of any task, as a run of MLflow and back: no bit, no kind and no name is lost."""
+"""Results of any task round-trip through an MLflow run with all bits, kinds and names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def curve(seed: int = 0) -> Curve:
     metrics=st.dictionaries(st.text(min_size=1, max_size=4), st.floats(-1e300, 1e300), max_size=4),
 )
 def test_any_result_comes_back_from_what_is_written(values: dict[str, Any], metrics: dict[str, float]) -> None:
-    """Whatever names and values a function has, the run holds them under keys that differ, and gives them back."""
+    """For any names and values of a function, the run has distinct keys, and returns them."""
     given_ = Result(trial=Trial(Cell("function", "mine:train", values), 5), outcome=Outcome.FINISHED, metrics=metrics)
     run = trial_run(given_, None)
     assert run_result(run.params, run.metrics, run.tags) == given_
@@ -70,7 +70,7 @@ def test_any_result_comes_back_from_what_is_written(values: dict[str, Any], metr
 
 
 def test_a_functions_results_come_back_from_mlflow(uri: str) -> None:
-    """Names and texts that MLflow doesn't take are spelled out, and nothing is written twice."""
+    """Names and texts that MLflow refuses are encoded, and nothing is written twice."""
     failed = result(1, outcome=Outcome.FAILED, metrics={}, criterion=None, error="ValueError: no")
     packs = Made([result(), failed], [curve()])
     assert sync(uri, "demo", packs) == 2
@@ -88,13 +88,13 @@ def test_a_functions_results_come_back_from_mlflow(uri: str) -> None:
 
 
 def test_a_run_is_named_by_model_size_and_seed(uri: str) -> None:
-    """A built-in model by its size, too; a function by its own name."""
+    """A built-in model has its size, too; a function has its own name."""
     sync(uri, "demo", Made([result(), RESULTS[0]]))
     assert {run.info.run_name for run in runs_of(uri)} == {"train seed 0", "NMU h4 seed 1"}
 
 
 def test_runs_of_the_built_in_tasks_are_as_they_always_were() -> None:
-    """They need no tag for what is declared: parameters, metrics and tags are those of before."""
+    """They need no tag for declarations: parameters, metrics and tags are as before."""
     run = trial_run(RESULTS[0], None)
     values = RESULTS[0].trial.cell.values
     assert set(run.params) == {"seed", "task", "model", *(n for n in family_kinds() if values[n] is not None)}

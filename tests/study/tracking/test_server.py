@@ -1,4 +1,4 @@
-"""MLflow's server with passwords on PostgreSQL and S3, and what becomes of publishing when parts of it are killed."""
+"""MLflow's server with passwords on PostgreSQL and S3, and publishing when its parts are killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.processes import READY_S, Server, answers, free_port, wait_for
 from tests.servers import Service
 from tests.study.tracking.made import Made, curve, publish_all, runs_of, solved
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 RESULTS = [solved(seed) for seed in range(12)]
@@ -40,7 +40,7 @@ PACKS = Made(RESULTS, [curve(seed) for seed in range(12)], size=3)
 
 
 def once_each(uri: str, study: str) -> None:
-    """Check that every trial has one run, finished and exact, and the study's run is finished too."""
+    """Check that every trial has one finished and exact run, and that the study's run is finished."""
     runs = runs_of(uri, study=study)
     assert len(runs) == len(RESULTS)
     assert {run.info.status for run in runs + runs_of(uri, "study", study)} == {"FINISHED"}
@@ -50,7 +50,7 @@ def once_each(uri: str, study: str) -> None:
 
 
 def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) -> None:
-    """Runs are in PostgreSQL, files in the object store, links lead to the server; publishing again does nothing."""
+    """Runs are in PostgreSQL, files in S3, links lead to the server; publishing again writes nothing."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
     uri = service.mlflow.address
@@ -67,7 +67,7 @@ def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) ->
 
 
 def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> None:
-    """A study that is published to PostgreSQL itself is whole, but for its files, which only the server can keep."""
+    """A study published directly to PostgreSQL is complete, except for files, which need the server."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
     assert sync(service.direct, "direct", PACKS, spec="study: direct\n", files=lambda: [page]) == len(RESULTS)
@@ -76,7 +76,7 @@ def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> 
 
 
 def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which variables hold it is said, the password is not; the study goes on."""
+    """The message names the variables, but not the password; the study continues."""
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "not-the-password")
     with pytest.raises(TrackingError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
         sync(service.mlflow.address, "refused", PACKS)
@@ -88,7 +88,7 @@ def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest
 
 
 def test_a_user_who_may_only_read_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The permission that is missing is named."""
+    """The missing permission is named."""
     uri = service.mlflow.address
     sync(uri, "not-yours", Made(RESULTS[:1]))
     somebody = {"username": "somebody", "password": "a-password-of-12"}
@@ -102,10 +102,10 @@ def test_a_user_who_may_only_read_is_told_in_words(service: Service, monkeypatch
 
 
 def test_no_process_argument_holds_a_password(service: Service) -> None:
-    """What others of the machine can read of the servers' processes has no password in it."""
+    """Arguments of the servers' processes, which other users can read, have no password."""
     arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     told = b"\n".join(arguments).decode(errors="replace")
-    assert service.mlflow.address.rpartition(":")[2] in told  # it is there to be seen
+    assert service.mlflow.address.rpartition(":")[2] in told  # it is visible while the process runs
     secrets = [service.mlflow.password, service.postgres.password_file.read_text().strip().rpartition(":")[2]]
     secrets.append(service.mlflow.environment["MLFLOW_FLASK_SERVER_SECRET_KEY"])
     assert not [secret for secret in secrets if secret in told]
@@ -113,9 +113,9 @@ def test_no_process_argument_holds_a_password(service: Service) -> None:
 
 @pytest.mark.parametrize("which", ["mlflow", "postgres"])
 def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -> None:
-    """SIGKILL while it is written to, and started again: the same publisher ends with everything published.
+    """After SIGKILL during writing and a restart, the same publisher publishes everything.
 
-    A person is told when it went and when it was back.
+    Messages announce the outage and its end.
     """
     uri, study = service.mlflow.address, f"killed-{which}"
     server = getattr(service, which)
@@ -149,7 +149,7 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
 
 
 def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
-    """Both write the same packs to the same study: in the end each trial has one run."""
+    """Both write the same packs to the same study: finally each trial has one run."""
     uri, direct = addresses
     with Publisher(uri, "both", PACKS) as one, Publisher(direct, "both", PACKS) as other:
         publish_all(one, PACKS)
@@ -160,7 +160,7 @@ def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
 
 
 def test_what_was_written_although_the_answer_came_too_late(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each kind of request is done and its answer lost: the next try leaves no twin."""
+    """For each kind of request with a lost response, the retry leaves no duplicate."""
     uri = service.mlflow.address
     sent: dict[str, int] = {}
     send = requests.Session.request
@@ -182,7 +182,7 @@ def test_what_was_written_although_the_answer_came_too_late(service: Service, mo
 
 
 def test_a_killed_driver_leaves_nothing_running(addresses: tuple[str, str]) -> None:
-    """SIGKILL of a process that publishes: the next publisher completes its runs and the study's."""
+    """After SIGKILL of a publishing process, the next publisher completes its runs and the study's."""
     script = (
         "import sys; from study.tracking.experiment import Experiment\n"
         "from study.tracking.rows import trials_of\n"
@@ -211,7 +211,7 @@ def test_a_killed_driver_leaves_nothing_running(addresses: tuple[str, str]) -> N
 
 @pytest.mark.slow
 def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> None:
-    """`study ui` asked to end leaves no server behind, and its port is free."""
+    """After SIGTERM `study ui` leaves no server behind, and its port is free."""
     port = free_port()
     command = [sys.executable, "-m", "study", "ui", "--tracking-uri", uri, "--port", str(port)]
     ready: Callable[[], bool] = lambda: answers(f"http://127.0.0.1:{port}/health")  # noqa: E731
@@ -233,7 +233,7 @@ def _says(path: Path, word: str) -> bool:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a key, and a certificate for 127.0.0.1 that nobody has signed but itself."""
+    """Make a key, and a self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -254,7 +254,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 def test_a_certificate_of_ones_own(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over TLS, an authority that isn't trusted is told in words; named in MLflow's own variable, it is trusted."""
+    """An untrusted authority is reported; named in MLflow's own variable, it is trusted."""
     key, public = certificate(tmp_path)
     port = free_port()
     command, environment = ui_command(uri, port=port)
@@ -278,7 +278,7 @@ def listens(port: int) -> bool:
 
 
 def test_experiments_are_opened_cheaply(service: Service) -> None:
-    """Of a study that is published, opening looks at no run of a trial."""
+    """Opening a published study reads no trial's run."""
     uri = service.mlflow.address
     sync(uri, "cheap", PACKS)
     assert Experiment(uri, "cheap")._runs == {}

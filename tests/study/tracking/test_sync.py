@@ -1,4 +1,4 @@
-"""MLflow is a view: exact, and complete in the end."""
+"""MLflow is an exact view, which finally becomes complete."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from study.tracking.packs import CHECKED, marks_of
 from study.tracking.rows import PACK, trial_run, trials_of
 from tests.study.tracking.made import CELL, CURVES, RESULTS, Made, curve, failed, publish_all, runs_of, solved
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecation warnings of MLflow and its libraries can't be fixed here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_results_come_back_from_mlflow_bit_for_bit(uri: str) -> None:
-    """What the report reads from MLflow is what it reads from the store."""
+    """A report reads the same results from MLflow as from the store."""
     assert sync(uri, "demo", Made(RESULTS, CURVES)) == len(RESULTS)
     table, curves = load(uri, "demo")
     expected = results_table(RESULTS).sort_by([("cell_id", "ascending"), ("seed", "ascending")])
@@ -36,7 +36,7 @@ def test_results_come_back_from_mlflow_bit_for_bit(uri: str) -> None:
 
 
 def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
-    """First, last, best step and solved-at stay, with exact values; points that aren't numbers go."""
+    """First, last, best step and solved-at stay, with exact values; non-finite points are dropped."""
     sync(uri, "demo", Made([solved(1)], [curve(1)]))
     (thin,) = load(uri, "demo")[1]
     whole = curve(1)
@@ -48,7 +48,7 @@ def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
 
 
 def test_a_trial_is_a_run_below_its_cells(uri: str) -> None:
-    """Names, tags to filter by, parameters, status and times are what a reader of the dashboard expects."""
+    """Names, filter tags, parameters, status and times match the dashboard's conventions."""
     sync(uri, "demo", Made(RESULTS, CURVES), question="Why?", spec="study: demo\ngrid:\n  hidden_size: [2, 4]\n")
     (study,) = runs_of(uri, "study")
     assert study.info.status == "FINISHED"
@@ -75,7 +75,7 @@ def test_a_trial_is_a_run_below_its_cells(uri: str) -> None:
 
 
 def test_publishing_twice_changes_nothing(uri: str) -> None:
-    """The second time finds everything there."""
+    """A second sync finds everything published."""
     sync(uri, "demo", Made(RESULTS, CURVES))
     before = [run.to_dictionary() for run in runs_of(uri)]
     assert sync(uri, "demo", Made(RESULTS, CURVES)) == 0
@@ -84,7 +84,7 @@ def test_publishing_twice_changes_nothing(uri: str) -> None:
 
 
 def test_what_differs_is_replaced(uri: str) -> None:
-    """A trial that failed and was then solved is one run, solved."""
+    """A trial that failed and was then solved is one solved run."""
     sync(uri, "demo", Made([failed(1), solved(2)], []))
     assert sync(uri, "demo", Made([solved(1), solved(2)], [curve(1)])) == 1
     assert sorted(run.data.tags["study.outcome"] for run in runs_of(uri)) == ["solved", "solved"]
@@ -101,7 +101,7 @@ def test_what_differs_is_replaced(uri: str) -> None:
     ],
 )
 def test_a_run_that_was_changed_is_left_out_with_its_reason(uri: str, tag: str, value: str, reason: str) -> None:
-    """Results from MLflow are checked as those of the store: what can't have been published isn't shown."""
+    """Results from MLflow are checked like the store's: impossible ones aren't shown."""
     sync(uri, "demo", Made([solved(1), solved(2)], []))
     run = next(run for run in runs_of(uri) if run.data.params["seed"] == "1")
     connect(uri).set_tag(run.info.run_id, tag, value)
@@ -133,7 +133,7 @@ def test_what_a_killed_publisher_left_is_completed(uri: str, stage: str) -> None
 
 
 def test_two_runs_of_one_trial_become_one(uri: str) -> None:
-    """Of twins, from an answer that got lost, one is left."""
+    """Of two runs due to a lost response, one is left."""
     experiment = Experiment(uri, "demo")
     (trial,) = trials_of([solved(1)], [])
     experiment._begin("pack-0", trial)
@@ -144,7 +144,7 @@ def test_two_runs_of_one_trial_become_one(uri: str) -> None:
 
 
 class Counting(Made):
-    """Packs that count how often curves are read."""
+    """Packs that count reads of their curves."""
 
     read = 0
 
@@ -154,7 +154,7 @@ class Counting(Made):
 
 
 def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
-    """A pack has a mark once it is whole: then its curves aren't read, and its runs aren't asked for."""
+    """A complete pack has a mark: its curves aren't read, and its runs aren't requested."""
     packs = Counting([solved(seed) for seed in range(6)], [curve(seed) for seed in range(6)], size=2)
     experiment = Experiment(uri, "demo")
     assert [experiment.publish([packs.pack(name)]) for name in packs.names()] == [2] * 3
@@ -168,7 +168,7 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
 
 
 def test_what_a_version_without_marks_published_is_kept(uri: str) -> None:
-    """Its runs have no pack, and the study no marks: all are looked at once, and none is written twice."""
+    """Runs without a pack and marks are all checked once, and none is written twice."""
     packs = Made(RESULTS, CURVES)
     sync(uri, "demo", packs)
     client, study = connect(uri), runs_of(uri, "study")[0]
@@ -188,7 +188,7 @@ def test_what_a_version_without_marks_published_is_kept(uri: str) -> None:
 
 
 def test_what_another_pack_had_is_not_published_twice(uri: str) -> None:
-    """A pack that is gone, and its trials now in another: found by the mark that nothing has, and replaced."""
+    """Trials of a removed pack, now in another, are found by the unused mark, and replaced."""
     results = [solved(seed) for seed in range(4)]
     sync(uri, "demo", Made(results, size=2))
     again = [solved(seed, training_s=2.0) for seed in range(4)]
@@ -200,7 +200,7 @@ def test_what_another_pack_had_is_not_published_twice(uri: str) -> None:
 
 
 def test_two_runs_of_a_study_become_one(uri: str) -> None:
-    """The study's own run, made twice by an answer that got lost, is one again."""
+    """The study's own run, duplicated by a lost response, is merged into one."""
     sync(uri, "demo", Made(RESULTS))
     client, study = connect(uri), runs_of(uri, "study")[0]
     client.create_run(study.info.experiment_id, tags={"study.kind": "study"}, run_name="demo")
@@ -209,7 +209,7 @@ def test_two_runs_of_a_study_become_one(uri: str) -> None:
 
 
 def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
-    """A request that timed out and was done after all leaves a run that nobody ends: it goes at the end."""
+    """A request done after its timeout leaves an unfinished run, which is deleted at the end."""
     packs = Made([solved(1), solved(2)])
     with Publisher(uri, "demo", packs) as publisher:
         publish_all(publisher, packs)
@@ -222,7 +222,7 @@ def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
 
 
 def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One finds the other's run unfinished; before it is deleted, the other ends it and deletes the one's."""
+    """One finds the other's run unfinished; before deleting it, the other ends it and deletes the first's."""
     packs = Made(RESULTS[:1], CURVES[:1])
     (trial,) = trials_of(RESULTS[:1], CURVES[:1])
     slow, quick = Experiment(uri, "demo"), Experiment(uri, "demo")
@@ -246,7 +246,7 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
 
 
 def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> None:
-    """The study's run carries its latest counts, its file and its report."""
+    """The study's run has its latest counts, its file and its report."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
     sync(uri, "demo", Made([]), spec="study: demo\n", counts={"trials_done": 3, "solved": 2}, files=lambda: [page])
@@ -258,7 +258,7 @@ def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> Non
 
 
 def test_a_deleted_experiment_is_told_in_words(uri: str) -> None:
-    """What the user deleted is not silently brought back."""
+    """An experiment deleted by the user isn't silently restored."""
     sync(uri, "demo", Made([], []))
     client = connect(uri)
     client.delete_experiment(client.get_experiment_by_name("demo").experiment_id)  # type: ignore[union-attr]
@@ -267,13 +267,13 @@ def test_a_deleted_experiment_is_told_in_words(uri: str) -> None:
 
 
 def test_an_unknown_study_is_told_in_words(uri: str) -> None:
-    """A study that was never published is named, with what to do."""
+    """An unpublished study is named, with instructions."""
     assert published(uri, "nobody") == set()
     with pytest.raises(TrackingError, match="study sync"):
         load(uri, "nobody")
 
 
 def test_importing_tracking_does_not_import_mlflow() -> None:
-    """MLflow takes seconds to import, so only who publishes pays for it."""
+    """MLflow takes seconds to import, so only publishers import it."""
     code = "import sys, study.tracking; sys.exit('mlflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

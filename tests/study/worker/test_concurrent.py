@@ -1,4 +1,4 @@
-"""Packs side by side in one worker: a crash takes no other along, an early end loses nothing."""
+"""Concurrent packs in one worker: a crash affects no other, and an early end loses nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def work_in(root: Path) -> tuple[StudyStore, PackWork]:
 
 
 def test_side_by_side_packs_come_out_as_alone(tmp_path):
-    """Each pack is told done once, and stores the bits that it has alone."""
+    """Each pack is reported done once, and stores the same bits as alone."""
     packs = [small_pack(seed, seed + 100, model=model) for seed in range(3) for model in ("NMU", "linear")]
     folder, work = work_in(tmp_path / "together")
     events = [event for together in concurrently(work, packs) for event in together]
@@ -33,7 +33,7 @@ def test_side_by_side_packs_come_out_as_alone(tmp_path):
 
 
 def test_a_crash_lets_the_others_end():
-    """The crash is told with its reason, and the others are told done."""
+    """The crash is reported with its reason, and the others are reported done."""
     bad, *good = [small_pack(seed) for seed in range(4)]
 
     def work(pack: Pack) -> Iterator[Event]:
@@ -51,7 +51,7 @@ def test_a_crash_lets_the_others_end():
 
 
 def test_a_thread_that_would_end_in_silence_is_told():
-    """What ends a process in a worker's own thread, such as SystemExit, is a crash of its pack among others."""
+    """SystemExit and the like in a worker's own thread are a crash of its pack only."""
     bad, good = small_pack(0), small_pack(1)
 
     def work(pack: Pack) -> Iterator[Event]:
@@ -65,7 +65,7 @@ def test_a_thread_that_would_end_in_silence_is_told():
 
 
 def test_closed_early_each_keeps_a_checkpoint(tmp_path):
-    """Ended in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
+    """Closed in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
     packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]
     folder, work = work_in(tmp_path)
     before = threading.active_count()
@@ -79,7 +79,7 @@ def test_closed_early_each_keeps_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_closing_closes_every_work(count):
-    """No work is left open, whether in a thread or not."""
+    """No work is left open, with or without a thread."""
     open_, lock = set(), threading.Lock()
 
     def work(pack: Pack) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""What a worker does with a pack when its device can't take it, or its store."""
+"""A worker's handling of a pack if its device or its store has no room."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tests.study.builders import small_pack
 
 
 class Full(Engine):
-    """An engine for a GPU that has no room for anything."""
+    """A GPU engine without memory for any trial."""
 
     name = "full"
     devices = ("cuda",)
 
     def refuses(self, cell: Cell) -> None:
-        """Take any cell."""
+        """Accept any cell."""
 
     def prepare(self, cell: Cell) -> None:
         """Compile nothing."""
@@ -60,7 +60,7 @@ class Full(Engine):
 
 @pytest.mark.parametrize("engine", ["auto", "full"])
 def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypatch):
-    """Out of memory, a pack says so and goes to the CPU's engine; its results say where they come from."""
+    """Out of memory, a pack says so and moves to the CPU's engine; its results name that engine."""
     use_engines(monkeypatch, {**ENGINES, "fused-gpu" if engine == "auto" else engine: Full()})
     monkeypatch.setattr(prepare, "_prepared", set())
     folder = Store(tmp_path).study("s")
@@ -75,7 +75,7 @@ def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypat
 
 
 class Small(FusedEngine):
-    """Takes the place of an engine for a GPU that has room for 10 trials at a time."""
+    """A GPU engine with memory for 10 trials at a time."""
 
     name = "small"
     devices = ("cuda",)
@@ -90,7 +90,7 @@ class Small(FusedEngine):
 
 
 def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
-    """Halved until it fits: each part is told done before the whole, and every trial has the bits it has alone."""
+    """Halved until it fits: parts are reported done before the whole, and each trial has the same bits as alone."""
     use_engines(monkeypatch, {**ENGINES, "small": Small()})
     monkeypatch.setattr(environment, "_device_name", str)
     pack = small_pack(*range(33))
@@ -112,7 +112,7 @@ def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
 
 
 def test_a_pack_is_stored_with_its_weights(tmp_path):
-    """The worker stores the very weights that the engine gives."""
+    """The worker stores the engine's weights unchanged."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
     for _ in PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")(pack):
         pass
@@ -128,7 +128,7 @@ def test_a_pack_is_stored_with_its_weights(tmp_path):
 
 
 class Disk:
-    """A disk that can be full: then nothing gets onto it."""
+    """A disk that can be full: then all writes fail."""
 
     full = False
 
@@ -145,7 +145,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Give a disk that fills up on demand, and tries again that come soon."""
+    """Give a disk that fills up on demand, with fast retries."""
     monkeypatch.setattr(retry, "_FIRST_PAUSE_S", 0.01)
     return Disk(monkeypatch)
 
@@ -155,7 +155,7 @@ def notices(events: Iterator[Event]) -> Iterator[str]:
 
 
 def test_results_wait_for_a_full_disk(disk, tmp_path):
-    """Trained while the disk is full, a pack is stored once there is room, and both are told; no trial fails."""
+    """A pack trained while the disk is full is stored once there is room, with two notices; no trial fails."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", patience_s=60)
     disk.full = True
@@ -169,7 +169,7 @@ def test_results_wait_for_a_full_disk(disk, tmp_path):
 
 
 def test_training_goes_on_without_checkpoints(disk, tmp_path):
-    """A checkpoint that finds no room is told and left out; it comes with the next."""
+    """A failed checkpoint is reported and skipped; it comes with the next."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
     disk.full = True
@@ -183,7 +183,7 @@ def test_training_goes_on_without_checkpoints(disk, tmp_path):
 
 
 def test_an_outage_is_told_once(disk, tmp_path, monkeypatch):
-    """However many checkpoints it costs, a person reads of its begin and of its end."""
+    """Only begin and end of an outage are reported, however many checkpoints it costs."""
     monkeypatch.setattr("study.worker.pack_work._SLICE_S", 0.01)
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
@@ -202,7 +202,7 @@ def test_an_outage_is_told_once(disk, tmp_path, monkeypatch):
 
 
 def test_what_another_worker_has_stored_stays(tmp_path):
-    """A worker that trains what another was quicker with ends, and leaves its results and no checkpoint."""
+    """A worker that finds its pack stored by another ends, and leaves those results and no checkpoint."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
     steps = work(pack)
@@ -216,7 +216,7 @@ def test_what_another_worker_has_stored_stays(tmp_path):
 
 
 def test_progress_says_where_a_worker_began(tmp_path):
-    """A worker that goes on from a checkpoint reports the updates that it was spared; the first one begins at 0."""
+    """A worker that resumes from a checkpoint reports the skipped updates; the first one begins at 0."""
     pack, folder = small_pack(0, iterations=40, evaluate_every=10), Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
     training = ENGINES["torch"].start(pack, device="cpu")
@@ -228,7 +228,7 @@ def test_progress_says_where_a_worker_began(tmp_path):
 
 
 def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
-    """A worker that died with one half done leaves the other half to do, whatever device takes the pack next."""
+    """If a worker died with one half done, only the other half is trained, on any device."""
     monkeypatch.setattr(environment, "_device_name", str)
     folder, pack = Store(tmp_path).study("s"), small_pack(*range(16))
     half = Pack(pack.trials[:8])
@@ -242,7 +242,7 @@ def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
 
 
 def test_a_torn_checkpoint_is_told(tmp_path):
-    """A pack that must begin anew since its checkpoint can't be read says so."""
+    """A pack that restarts because its checkpoint is unreadable says so."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0)
     attempt = folder.begin_attempt()
     (tmp_path / "s" / "checkpoints").mkdir()
@@ -252,7 +252,7 @@ def test_a_torn_checkpoint_is_told(tmp_path):
 
 
 def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path):
-    """Told to stop, a worker that waits with results stores them if it now can, and else says why not."""
+    """A stopped worker that waits with results tries to store them again, and otherwise gives the reason."""
     for has_room in (True, False):
         folder, pack = Store(tmp_path).study(f"s-{has_room}"), small_pack(0)
         work = PackWork(str(tmp_path), folder.name, folder.begin_attempt(), "torch", "cpu")
@@ -271,7 +271,7 @@ def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path):
 
 
 def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path):
-    """Where the study's folder is gone, nothing is put in its place; patience over, the pack ends with that."""
+    """If the study's folder is missing, it isn't created; after the timeout the pack ends with that error."""
     folder = Store(tmp_path / "store").study("s")
     work = PackWork(str(tmp_path / "store"), "s", folder.begin_attempt(), "torch", "cpu", patience_s=0)
     shutil.rmtree(tmp_path / "store")
@@ -281,7 +281,7 @@ def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path):
 
 
 def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path):
-    """What another driver has taken over is no reason to wait."""
+    """A study taken over by another driver isn't waited for."""
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
     folder.begin_attempt()
@@ -291,7 +291,7 @@ def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path):
 
 
 def test_compiling_is_told_before_a_pack_trains(tmp_path, monkeypatch):
-    """A worker that has to compile says so, naming the pack that waits, and when it is over; later it says nothing."""
+    """A worker that compiles reports start and end with the waiting pack's name; later it reports nothing."""
     monkeypatch.setattr(prepare, "_prepared", set())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(type(ENGINES["torch"]), "is_compiled", lambda self, cell: False)

@@ -1,4 +1,4 @@
-"""Engines prepared once on a machine, by whoever comes first."""
+"""Engines are prepared once on a machine, by the first process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEADLINE_S = 600
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch):
-    """Nothing is compiled or locked yet, and what other tests compiled stays theirs."""
+    """Nothing is compiled or locked yet, and other tests' compiled code is untouched."""
     for folder in ("cache", "locks"):
         (tmp_path / folder).mkdir()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -30,7 +30,7 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_process_compiles_for_all(tmp_path):
-    """When the process is done, what it compiled is on disk."""
+    """When the process ends, its compiled code is on disk."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.wait(DEADLINE_S) == 0
     assert ENGINES["fused"].is_compiled(small_pack(0).trials[0].cell)
@@ -39,21 +39,21 @@ def test_a_process_compiles_for_all(tmp_path):
 
 
 def test_leaving_ends_the_process(tmp_path):
-    """Who leaves early leaves no process behind."""
+    """Leaving early leaves no process behind."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.poll() is None
     assert process.returncode < 0
 
 
 def test_a_process_that_fails_fails_alone(monkeypatch):
-    """If it can't even start Python, nothing is raised: workers prepare their engines themselves."""
+    """If it can't start Python, no error is raised: workers prepare their engines themselves."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)] * 10_000) as process:
         assert process.wait(DEADLINE_S) == 1
 
 
 def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
-    """While one process prepares an engine, another waits, and doesn't do it again; in one process it is done once."""
+    """While one process prepares an engine, another waits without repeating it; a process prepares it once."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
@@ -78,7 +78,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
 def test_what_takes_long_is_said_before_it_begins(compiled, doing, monkeypatch):
-    """That an engine is compiled is said before it is, and when it is over; nothing is said if it is on disk."""
+    """Start and end of a compilation are reported, and nothing if the code is on disk."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
@@ -90,7 +90,7 @@ def test_what_takes_long_is_said_before_it_begins(compiled, doing, monkeypatch):
 
 @pytest.mark.parametrize("died", [True, False])
 def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, monkeypatch):
-    """Who waits says so; afterwards it compiles only if the process it waited for has died, or compiled other code."""
+    """Waiting is reported; afterwards it compiles only if the other process died, or compiled other code."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))

@@ -56,16 +56,16 @@ def call(integration: str, train: Train, folder: Path, **more: Any) -> FunctionC
     return FunctionCall(train, seed=3, values={}, metrics={metric(integration): Metric()}, place=place, **more)
 
 
-def steps(of: FunctionCall, last: int | None = None) -> list[Step]:
+def steps(interrupted: FunctionCall, last: int | None = None) -> list[Step]:
     """Run a call to its end, or interrupt it after it saved the state of a step; return its steps without times."""
-    found: list[Step] = []
-    while (report := of.next_step()) is not None:
+    collected: list[Step] = []
+    while (report := interrupted.next_step()) is not None:
         if isinstance(report, Step):
             numbers = {name: value for name, value in report.undeclared.items() if not name.endswith(TIMES)}
-            found.append(Step(report.step, report.metrics, None, numbers))
-        elif found and found[-1].step == last:
-            of.close()
-    return found
+            collected.append(Step(report.step, report.metrics, None, numbers))
+        elif collected and collected[-1].step == last:
+            interrupted.close()
+    return collected
 
 
 @cache
@@ -151,7 +151,7 @@ def test_an_unfinished_checkpoint_is_passed_over(integration: str, train: Train,
     module = importlib.import_module(f"study.integrations.{integration}")
     everything = steps(call(integration, train, tmp_path / "trial"))
     trial = Trial(3, 1, 1, Place(lambda: tmp_path / "trial"))
-    whole = module.last_checkpoint(trial)
+    checkpoint = module.last_checkpoint(trial)
     newer = {
         "lightning": "checkpoints/step=999.ckpt",
         "huggingface": "checkpoint-999/trainer_state.json",
@@ -160,8 +160,8 @@ def test_an_unfinished_checkpoint_is_passed_over(integration: str, train: Train,
     }[integration]
     (tmp_path / "trial" / newer).parent.mkdir(exist_ok=True)
     (tmp_path / "trial" / newer).write_bytes(b'{"half": ')
-    assert whole is not None
-    assert module.last_checkpoint(trial) == whole
+    assert checkpoint is not None
+    assert module.last_checkpoint(trial) == checkpoint
     assert steps(call(integration, train, tmp_path / "trial", resume=(everything[-1].step, 0))) == []
 
 

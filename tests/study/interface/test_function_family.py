@@ -57,7 +57,7 @@ VALUES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 def typed(value: Any) -> Any:
     """Return a value with its type, so that 1 and 1.0 differ."""
-    return [typed(one) for one in value] if isinstance(value, list) else (type(value), value)
+    return [typed(item) for item in value] if isinstance(value, list) else (type(value), value)
 
 
 @given(VALUES)

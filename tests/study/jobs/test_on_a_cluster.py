@@ -153,9 +153,9 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     assert bits(store, "disturbed") == expected
 
     listed = json.loads(study("list", "--cluster", "--json", environment=user, cwd=tmp_path).stdout)
-    (one,) = [one for one in listed["studies"] if one["study"] == "disturbed"]
-    assert (one["job"], one["state"], one["store"]) == ("study-disturbed-1", "finished", str(store))
-    assert one["heartbeat"]["done"] == one["heartbeat"]["trials"] == 4
+    (entry,) = [entry for entry in listed["studies"] if entry["study"] == "disturbed"]
+    assert (entry["job"], entry["state"], entry["store"]) == ("study-disturbed-1", "finished", str(store))
+    assert entry["heartbeat"]["done"] == entry["heartbeat"]["trials"] == 4
     assert listed["cluster"]["nodes"] == 2
     over = study("stop", "disturbed", environment=user, cwd=tmp_path)
     assert (over.returncode, "disturbed isn't running: it is finished" in over.stdout) == (0, True)
@@ -251,15 +251,15 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
             f"study-twofold-{i}", "printf '\\033[2J@study {\"study\": 1}\\n'; exit 2", metadata=metadata, environment={}
         )
         until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
-    assert {one.store for one in standings(client, "twofold")} == {"/a", "/b"}
+    assert {standing_of_a.store for standing_of_a in standings(client, "twofold")} == {"/a", "/b"}
     with pytest.raises(InputError, match=r"for 2 stores: /b \(failed\), /a \(failed\); choose one with --store"):
         standing(client, "twofold")
     with pytest.raises(InputError, match="wasn't submitted for the store /c, but for /a, /b"):
         standing(client, "twofold", "/c")
-    one = standing(client, "twofold", "/a")
-    assert one.heartbeat is None
-    assert one.last_lines == ('\\x1b[2J@study {"study": 1}',)
-    assert "`study submit` the file" in one.next
+    standing_of_a = standing(client, "twofold", "/a")
+    assert standing_of_a.heartbeat is None
+    assert standing_of_a.last_lines == ('\\x1b[2J@study {"study": 1}',)
+    assert "`study submit` the file" in standing_of_a.next
     user = as_user(tmp_path, two_nodes)
     refused = study("resume", "twofold", "--store", "/b", environment=user, cwd=tmp_path)
     assert (refused.returncode, "submit the study's file again" in refused.stdout) == (2, True)
@@ -324,7 +324,7 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
     for name in ("token", "Ray", "nodes", "versions", "store on nodes", "clocks"):
         assert checks[name]["state"] == "ok", checks[name]
     assert not store.exists()
-    assert not [one.study for one in standings(two_nodes.client) if one.job.startswith("doctor")]
+    assert not [entry.study for entry in standings(two_nodes.client) if entry.job.startswith("doctor")]
 
 
 def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):

@@ -60,7 +60,10 @@ def test_nobody_joins_without_the_token():
         wrong = quiet | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         pipe = subprocess.PIPE
         # Ray takes half a minute for each.
-        both = [subprocess.Popen(join, env=one, stdout=pipe, stderr=pipe, text=True) for one in (none, wrong)]
+        both = [
+            subprocess.Popen(join, env=environment, stdout=pipe, stderr=pipe, text=True)
+            for environment in (none, wrong)
+        ]
         for process in both:
             output, _ = process.communicate(timeout=600)
             assert process.returncode != 0, output

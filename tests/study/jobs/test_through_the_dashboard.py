@@ -92,7 +92,10 @@ class Dashboard:
             status, text = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0]
             return status, text.encode()
         if path.startswith("/api/v0/placement_groups"):
-            groups = [{"creator_job_id": job, "bundles": [{"unit_resources": of}]} for job, of in self.reserved or ()]
+            groups = [
+                {"creator_job_id": job, "bundles": [{"unit_resources": resources}]}
+                for job, resources in self.reserved or ()
+            ]
             return (500 if self.reserved is None else 200), json.dumps(
                 {"data": {"result": {"result": groups}}}
             ).encode()
@@ -162,8 +165,8 @@ DUMP = """\
 def test_logs_are_without_dumps_of_rays_state(server: Start, follow: tuple[str, ...]):
     """Dumps of Ray's own processes are left out; the driver's lines stay."""
     text = f"training\n{DUMP}done: [state-dump] is a word of mine\n"
-    found = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(a_job("SUCCEEDED"), logs=[(200, text)])))
-    assert found.stdout.splitlines() == ["training", "done: [state-dump] is a word of mine"]
+    printed = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(a_job("SUCCEEDED"), logs=[(200, text)])))
+    assert printed.stdout.splitlines() == ["training", "done: [state-dump] is a word of mine"]
     lost = server(Dashboard(a_job("FAILED"), logs=[(200, text + DUMP)]))
     content = json.loads(invoke("status", "demo", "--json", "--cluster", lost).stdout)["studies"][0]
     assert content["said"] == ["training", "done: [state-dump] is a word of mine"]
@@ -271,7 +274,7 @@ def a_study(name: str, driver: str, **options: str) -> Any:
 
 def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
     """Ray's reservations are shown for each study; a study without any names those that have all resources."""
-    one, two = a_study("one", "01"), a_study("two", "02")
+    first, second = a_study("one", "01"), a_study("two", "02")
     core = {"CPU": 1.0}
     for reserved, shares, waits in (
         ([("01", core)] * 30 + [("02", core)] * 6, ("30 of 36; two has 6", "6 of 36; one has 30"), ""),
@@ -283,7 +286,7 @@ def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
             "others: one has 30 and other work has 6 of 36 cores",
         ),
     ):
-        url = server(Dashboard([one, two], reserved=reserved))
+        url = server(Dashboard([first, second], reserved=reserved))
         outputs = [invoke("status", name, "--cluster", url).output for name in ("one", "two")]
         for output, share in zip(outputs, shares, strict=True):
             assert re.search(rf"cores +{re.escape(share)}\s", output), output
@@ -299,9 +302,10 @@ def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
     waits = Heartbeat("two", 0, 20, 0, 0, 0, 0, left_s=None, workers=0, at=at, waiting=28)
     for beat_, does_wait in ((waits, True), (replace(waits, workers=1), False)):
         url = server(Dashboard([a_study("two", "02")], logs=[(200, line(beat_) + "\n")], reserved=[]))
-        said = invoke("status", "two", "--cluster", url).output
+        output = invoke("status", "two", "--cluster", url).output
         assert (
-            bool(re.search("state +running, waiting for machines: none of its workers has room yet", said)) == does_wait
+            bool(re.search("state +running, waiting for machines: none of its workers has room yet", output))
+            == does_wait
         )
         assert "28 workers waiting for room" in invoke("logs", "two", "--cluster", url).output
 

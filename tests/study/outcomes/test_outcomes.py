@@ -75,11 +75,12 @@ def results() -> list[Result]:
 
 def test_the_published_seeds_work_as_they_are():
     """The published per-seed file groups by operation and model, with 100 seeds each and its own numbers."""
-    found = read(SEEDS)
-    assert found.by == ("operation", "model")
-    assert found.notices == ()
+    outcomes = read(SEEDS)
+    assert outcomes.by == ("operation", "model")
+    assert outcomes.notices == ()
     counts = {
-        group.values: (group.solved, group.seeds) for group in summarised_by(found.table, found.by, found.metrics)
+        group.values: (group.solved, group.seeds)
+        for group in summarised_by(outcomes.table, outcomes.by, outcomes.metrics)
     }
     assert len(counts) == 20
     assert counts["mul", "NMU"] == (98, 100)
@@ -92,10 +93,12 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
     table = results_table(results())
     path = tmp_path / f"results.{kind}"
     (pq.write_table if kind == "parquet" else pacsv.write_csv)(table, path)
-    found = read(path)
-    assert found.by == ("model",)  # the hidden size follows from it
+    outcomes = read(path)
+    assert outcomes.by == ("model",)  # the hidden size follows from it
     for cell, group in zip(
-        summarised(table, ArithmeticTask.metrics), summarised_by(found.table, found.by, found.metrics), strict=True
+        summarised(table, ArithmeticTask.metrics),
+        summarised_by(outcomes.table, outcomes.by, outcomes.metrics),
+        strict=True,
     ):
         assert group.values == (cell.cell.model,)
         for name in ("seeds", "solved", "unsolved", "diverged", "failed", "solved_at_interval", "training_s_mean"):
@@ -137,10 +140,11 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
     """Constants, dependent columns, ids and measurements don't make groups; the model is always named."""
     rows = [f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)]
     head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
-    found = read(file(tmp_path, head + "\n".join(rows)))
-    assert found.by == ("model", "width")
+    outcomes = read(file(tmp_path, head + "\n".join(rows)))
+    assert outcomes.by == ("model", "width")
     assert (
-        "run, loss aren't used for grouping, because of more different values than half of the rows" in found.notices[0]
+        "run, loss aren't used for grouping, because of more different values than half of the rows"
+        in outcomes.notices[0]
     )
     alone = read(file(tmp_path, HEAD + "NMU,2,0,True,5,0.1\nNMU,3,0,True,5,0.1\n" * 2))
     assert alone.by == ("model", "hidden_size")
@@ -148,10 +152,10 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
 
 def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
     """Grouping by fewer columns than vary pools different cells, and a note says so."""
-    found = read(file(tmp_path, GOOD), by=["hidden_size"])
-    (group,) = summarised_by(found.table, found.by, found.metrics)
+    outcomes = read(file(tmp_path, GOOD), by=["hidden_size"])
+    (group,) = summarised_by(outcomes.table, outcomes.by, outcomes.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
-    assert "rows of different model are counted together" in found.notices[0]
+    assert "rows of different model are counted together" in outcomes.notices[0]
     assert "there is model" in refusal(file(tmp_path, GOOD), by=["modle"])
 
 
@@ -161,9 +165,9 @@ def test_several_files_are_one_table(tmp_path):
     second = file(tmp_path, GOOD.replace(",hidden_size", "").replace(",2,", ","), "b.csv")
     assert read(first, second).table.num_rows == 8  # without a hidden size they are other trials
     same = file(tmp_path, GOOD, "c.csv")
-    found = read(first, same)
-    assert found.table.num_rows == 4
-    assert found.notices == ("4 rows that repeat others exactly were counted once",)
+    outcomes = read(first, same)
+    assert outcomes.table.num_rows == 4
+    assert outcomes.notices == ("4 rows that repeat others exactly were counted once",)
     apart = read(first, same, by=["source", "model"])
     groups = summarised_by(apart.table, apart.by, apart.metrics)
     assert [group.values for group in groups] == [("a", "NMU"), ("a", "NAU"), ("c", "NMU"), ("c", "NAU")]
@@ -263,9 +267,9 @@ def test_parquet_columns_of_any_type_are_read(tmp_path):
         "stopped_early": pa.array([None, True, False, None]),
     }
     pq.write_table(pa.table(content), tmp_path / "a.parquet", row_group_size=1)
-    found = read(tmp_path / "a.parquet")
-    assert found.by == ("model",)
-    table = found.table.select([*OUTCOME_SCHEMA.names, "sparsity_error", "model", "note"]).to_pydict()
+    outcomes = read(tmp_path / "a.parquet")
+    assert outcomes.by == ("model",)
+    table = outcomes.table.select([*OUTCOME_SCHEMA.names, "sparsity_error", "model", "note"]).to_pydict()
     assert table == {
         "seed": [0, 2**63 - 1, 2, 3],
         "outcome": ["solved", "unsolved", "solved", "unsolved"],
@@ -304,8 +308,8 @@ def test_results_of_trials_are_no_hyperparameters():
 def test_groups_are_in_order(tmp_path):
     """Numbers ascend in any order of rows; words keep their first order."""
     rows = [f"{m},{h},{s},True,5,0.1" for h in (10, 2) for m in ("NMU", "NAC") for s in (0, 1)]
-    found = read(file(tmp_path, HEAD + "\n".join(rows)))
-    values = [group.values for group in summarised_by(found.table, found.by, found.metrics)]
+    outcomes = read(file(tmp_path, HEAD + "\n".join(rows)))
+    values = [group.values for group in summarised_by(outcomes.table, outcomes.by, outcomes.metrics)]
     assert values == [("NMU", 2), ("NMU", 10), ("NAC", 2), ("NAC", 10)]
 
 
@@ -327,9 +331,9 @@ def test_groups_partition_the_rows():
     assert len({group.values for group in groups}) == len(groups) == 12
     assert sum(group.seeds for group in groups) == 500
     assert sum(g.ended + g.failed + g.stopped + g.pending for g in groups) == 500
-    (whole,) = summarised_by(table, [])
-    assert (whole.seeds, whole.pending) == (500, table["outcome"].null_count)
-    assert not whole.complete
+    (summary,) = summarised_by(table, [])
+    assert (summary.seeds, summary.pending) == (500, table["outcome"].null_count)
+    assert not summary.complete
 
 
 def test_hyperparameters_that_differ_in_every_row_are_no_ids(tmp_path):
@@ -354,8 +358,8 @@ def test_rows_that_only_an_id_tells_apart_are_refused(tmp_path):
 def test_a_files_own_source_tells_rows_apart(tmp_path):
     """A column named source is treated like any other."""
     rows = [f"NMU,{device},{seed},False,," for device in ("gpu", "cpu") for seed in range(5)]
-    found = read(file(tmp_path, "model,source,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)))
-    assert (len(found.table), found.by) == (10, ("model", "source"))
+    outcomes = read(file(tmp_path, "model,source,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)))
+    assert (len(outcomes.table), outcomes.by) == (10, ("model", "source"))
 
 
 def test_nothing_among_numbers_is_nothing(tmp_path):

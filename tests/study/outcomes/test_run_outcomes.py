@@ -48,15 +48,15 @@ def grid(**more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def said(found: RunOutcomes, start: str) -> str:
+def decision(run_outcomes: RunOutcomes, start: str) -> str:
     """Return the stated decisions about a topic."""
-    (notice,) = [notice for notice in found.notices if notice.startswith(start)]
+    (notice,) = [notice for notice in run_outcomes.notices if notice.startswith(start)]
     return notice
 
 
 def test_groups_are_all_that_varies_but_the_seed() -> None:
     """Hyperparameters make groups, a column named like a metric is averaged, and other columns are left out."""
-    found = outcomes(
+    run_outcomes = outcomes(
         grid(
             batch_size=32,
             run_name=[f"run-{place}" for place in range(12)],
@@ -69,18 +69,18 @@ def test_groups_are_all_that_varies_but_the_seed() -> None:
             error=None,
         )
     )
-    assert found.by == ("lr", "optimizer")
-    assert found.metric_options == ["val_acc:higher"]
-    assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "val_acc"]
-    assert found.table["val_acc"].to_pylist() == [row["val_acc"] for row in GRID]
-    assert set(found.table["outcome"].to_pylist()) == {"finished"}
-    assert said(found, "seeds") == "seeds: seed"
-    assert said(found, "the same in all runs").endswith(": batch_size")
-    assert said(found, "ids, names").endswith(": run_name, output_dir, started, epoch")
-    assert said(found, "other numbers").endswith(": drift")
-    assert said(found, "spreads, extremes, counts and times").endswith(": walltime, std_reward")
-    assert said(found, "empty") == "empty, left out: error"
-    assert said(found, "groups") == "groups: 4 groups by lr, optimizer, 3 seeds each"
+    assert run_outcomes.by == ("lr", "optimizer")
+    assert run_outcomes.metric_options == ["val_acc:higher"]
+    assert run_outcomes.table.column_names == ["seed", "outcome", "lr", "optimizer", "val_acc"]
+    assert run_outcomes.table["val_acc"].to_pylist() == [row["val_acc"] for row in GRID]
+    assert set(run_outcomes.table["outcome"].to_pylist()) == {"finished"}
+    assert decision(run_outcomes, "seeds") == "seeds: seed"
+    assert decision(run_outcomes, "the same in all runs").endswith(": batch_size")
+    assert decision(run_outcomes, "ids, names").endswith(": run_name, output_dir, started, epoch")
+    assert decision(run_outcomes, "other numbers").endswith(": drift")
+    assert decision(run_outcomes, "spreads, extremes, counts and times").endswith(": walltime, std_reward")
+    assert decision(run_outcomes, "empty") == "empty, left out: error"
+    assert decision(run_outcomes, "groups") == "groups: 4 groups by lr, optimizer, 3 seeds each"
 
 
 @pytest.mark.parametrize("name", ["seed", "random_seed", "trainer.seed", "RNGSeed", "random_state", "cfg/train-seed"])
@@ -110,16 +110,16 @@ def test_failed_and_diverged_runs_are_counted() -> None:
     words = ["finished"] * 6 + ["FAILED", "killed", "crashed", "running", "finished", "finished"]
     rows = grid(status=words)
     rows[1]["val_acc"], rows[10]["val_acc"], rows[11]["seed"] = math.nan, None, None
-    found = outcomes(rows)
-    assert found.table["outcome"].to_pylist() == [
+    run_outcomes = outcomes(rows)
+    assert run_outcomes.table["outcome"].to_pylist() == [
         *("finished", "diverged", "finished", "finished", "finished", "finished"),
         *("failed", "failed", "failed", "failed"),
     ]
-    assert found.table["seed"].to_pylist() == [row["seed"] for row in GRID[:9]] + [GRID[10]["seed"]]
-    assert "left out: 1 run, by status (running 1), not ended yet" in found.notices
-    assert "left out: 1 run without a seed" in found.notices
-    assert "failed or stopped: 3 runs, by status (FAILED 1, killed 1, crashed 1)" in found.notices
-    assert "failed: 1 run, which ended without any of the metrics" in found.notices
+    assert run_outcomes.table["seed"].to_pylist() == [row["seed"] for row in GRID[:9]] + [GRID[10]["seed"]]
+    assert "left out: 1 run, by status (running 1), not ended yet" in run_outcomes.notices
+    assert "left out: 1 run without a seed" in run_outcomes.notices
+    assert "failed or stopped: 3 runs, by status (FAILED 1, killed 1, crashed 1)" in run_outcomes.notices
+    assert "failed: 1 run, which ended without any of the metrics" in run_outcomes.notices
 
 
 @pytest.mark.parametrize(("repeats", "counts"), [("first", 0.11), ("last", 0.12)])
@@ -127,10 +127,10 @@ def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
     """A run with equal hyperparameters and seed is a repeat; a failure never replaces a result."""
     again = [GRID[0] | {"val_acc": value, "status": status} for value, status in
              ((0.10, "failed"), (0.11, "finished"), (0.12, "finished"), (0.13, "failed"))]  # fmt: skip
-    found = outcomes([*again, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
-    assert found.table.num_rows == 12
-    assert next(row["val_acc"] for row in found.table.to_pylist() if row["seed"] == 0) == counts
-    assert said(found, "repeats").startswith("repeats: 3 runs of 1 group ")
+    run_outcomes = outcomes([*again, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
+    assert run_outcomes.table.num_rows == 12
+    assert next(row["val_acc"] for row in run_outcomes.table.to_pylist() if row["seed"] == 0) == counts
+    assert decision(run_outcomes, "repeats").startswith("repeats: 3 runs of 1 group ")
 
 
 def test_what_only_an_id_tells_apart_is_refused() -> None:
@@ -144,10 +144,10 @@ def test_what_only_an_id_tells_apart_is_refused() -> None:
 def test_the_user_decides() -> None:
     """Columns given by --by make groups; those given by --metric are averaged, in the given direction."""
     rows = grid(walltime=[1.5 + place for place in range(12)], depth=[2.5 + place for place in range(12)])
-    found = outcomes(rows, by=["depth"], metrics=["walltime:lower", "val_acc:lower"])
-    assert found.by == ("depth",)
-    assert found.metrics == {"walltime": False, "val_acc": False}
-    assert found.table.column_names == ["seed", "outcome", "lr", "optimizer", "depth", "walltime", "val_acc"]
+    run_outcomes = outcomes(rows, by=["depth"], metrics=["walltime:lower", "val_acc:lower"])
+    assert run_outcomes.by == ("depth",)
+    assert run_outcomes.metrics == {"walltime": False, "val_acc": False}
+    assert run_outcomes.table.column_names == ["seed", "outcome", "lr", "optimizer", "depth", "walltime", "val_acc"]
     for wrong in ({"by": ["dpth"]}, {"metrics": ["walltimes"]}):
         with pytest.raises(InputError, match="the runs have no column"):
             outcomes(rows, **wrong)
@@ -160,16 +160,16 @@ def test_the_user_decides() -> None:
 def test_stated_outcomes_stay() -> None:
     """A run's own statement of success is its outcome."""
     solved = [place % 2 == 0 for place in range(12)]
-    found = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
-    assert found.table["outcome"].to_pylist() == ["solved", "unsolved"] * 6
-    assert "solved" not in found.table.column_names
+    run_outcomes = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
+    assert run_outcomes.table["outcome"].to_pylist() == ["solved", "unsolved"] * 6
+    assert "solved" not in run_outcomes.table.column_names
 
 
 def test_names_of_ours_are_marked() -> None:
     """A hyperparameter with the name of a reserved column is renamed."""
-    found = outcomes(grid(iterations=[100, 200] * 6))
-    assert "iterations (hyperparameter)" in found.table.column_names
-    assert found.by == ("lr", "optimizer", "iterations (hyperparameter)")
+    run_outcomes = outcomes(grid(iterations=[100, 200] * 6))
+    assert "iterations (hyperparameter)" in run_outcomes.table.column_names
+    assert run_outcomes.by == ("lr", "optimizer", "iterations (hyperparameter)")
 
 
 def mlflow_rows(rows: list[dict[str, Any]]) -> pa.Table:
@@ -193,12 +193,12 @@ def test_nested_runs_with_seeds_are_the_trials() -> None:
     for lr in ("0.1", "0.2"):
         rows.append({"id": lr, "parent": "top", "lr": lr, "val_acc": 1.0})
         rows += [{"id": f"{lr}-{seed}", "parent": lr, "seed": str(seed), "val_acc": seed / 10} for seed in range(3)]
-    found = outcomes_of_runs(of_mlflow("sweep", mlflow_rows(rows)))
-    assert found.table["lr"].to_pylist() == [0.1] * 3 + [0.2] * 3
-    assert found.table["seed"].to_pylist() == [0, 1, 2] * 2
-    assert found.table["training_s"].to_pylist() == [0.5] * 6
-    assert found.table["trial_id"].to_pylist()[0] == "0.1-0"
-    assert "left out: 3 runs with nested runs that have seeds" in found.notices
+    run_outcomes = outcomes_of_runs(of_mlflow("sweep", mlflow_rows(rows)))
+    assert run_outcomes.table["lr"].to_pylist() == [0.1] * 3 + [0.2] * 3
+    assert run_outcomes.table["seed"].to_pylist() == [0, 1, 2] * 2
+    assert run_outcomes.table["training_s"].to_pylist() == [0.5] * 6
+    assert run_outcomes.table["trial_id"].to_pylist()[0] == "0.1-0"
+    assert "left out: 3 runs with nested runs that have seeds" in run_outcomes.notices
 
 
 def test_nested_runs_without_seeds_are_parts() -> None:
@@ -207,9 +207,9 @@ def test_nested_runs_without_seeds_are_parts() -> None:
     for lr, seed in itertools.product(("0.1", "0.2"), range(3)):
         rows.append({"id": f"{lr}-{seed}", "lr": lr, "seed": str(seed), "val_acc": seed / 10})
         rows += [{"id": f"{lr}-{seed}-{fold}", "parent": f"{lr}-{seed}", "val_acc": 0.0} for fold in range(2)]
-    found = outcomes_of_runs(of_mlflow("folds", mlflow_rows(rows)))
-    assert found.table["val_acc"].to_pylist() == [0.0, 0.1, 0.2] * 2
-    assert "left out: 12 runs without a seed" in found.notices
+    run_outcomes = outcomes_of_runs(of_mlflow("folds", mlflow_rows(rows)))
+    assert run_outcomes.table["val_acc"].to_pylist() == [0.0, 0.1, 0.2] * 2
+    assert "left out: 12 runs without a seed" in run_outcomes.notices
 
 
 WANDB = """\
@@ -225,15 +225,15 @@ WANDB = """\
 def test_wandbs_table_of_runs_is_read(tmp_path: Path) -> None:
     """W&B's own columns aren't hyperparameters, its states mark failures, and its oldest run comes first."""
     (tmp_path / "wandb.csv").write_text(WANDB)
-    found = outcomes_of_runs(read_runs(tmp_path / "wandb.csv", is_wandb=True))
-    assert found.table.select(["seed", "outcome", "trial_id", "training_s", "lr"]).to_pylist() == [
+    run_outcomes = outcomes_of_runs(read_runs(tmp_path / "wandb.csv", is_wandb=True))
+    assert run_outcomes.table.select(["seed", "outcome", "trial_id", "training_s", "lr"]).to_pylist() == [
         {"seed": 0, "outcome": "finished", "trial_id": "calm-sea-1", "training_s": 60, "lr": 0.01},
         {"seed": 1, "outcome": "diverged", "trial_id": "calm-sea-2", "training_s": 61, "lr": 0.01},
         {"seed": 0, "outcome": "failed", "trial_id": "calm-sea-3", "training_s": 6, "lr": 0.1},
         {"seed": 1, "outcome": "finished", "trial_id": "calm-sea-4", "training_s": 60, "lr": 0.1},
     ]
-    assert (found.by, found.metric_options) == (("lr",), ["val/loss"])
-    assert outcomes_of_runs(read_runs(tmp_path / "wandb.csv")).notices == found.notices
+    assert (run_outcomes.by, run_outcomes.metric_options) == (("lr",), ["val/loss"])
+    assert outcomes_of_runs(read_runs(tmp_path / "wandb.csv")).notices == run_outcomes.notices
     (tmp_path / "other.csv").write_text("lr,seed,val/loss\n0.1,0,0.5\n")
     with pytest.raises(InputError, match="isn't wandb's table of runs"):
         read_runs(tmp_path / "other.csv", is_wandb=True)
@@ -247,9 +247,9 @@ def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str
     """A column with a state's name marks failures if its words are states; otherwise it is a hyperparameter."""
     rows = [f"{word},{seed},0.{5 + seed}" for word in words.split(",") for seed in range(3)]
     (tmp_path / "runs.csv").write_text("\n".join([f"{name},seed,val_acc", *rows]))
-    found = outcomes_of_runs(read_runs(tmp_path / "runs.csv"))
-    assert found.by == (() if is_status else (name,))
-    assert found.table["outcome"].to_pylist() == ["finished"] * (3 if is_status else 9)
+    run_outcomes = outcomes_of_runs(read_runs(tmp_path / "runs.csv"))
+    assert run_outcomes.by == (() if is_status else (name,))
+    assert run_outcomes.table["outcome"].to_pylist() == ["finished"] * (3 if is_status else 9)
 
 
 @pytest.mark.parametrize("name", ["trials.csv", "trials.tsv", "trials.parquet"])
@@ -257,8 +257,8 @@ def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> No
     """Values round-trip, texts that a spreadsheet would evaluate are escaped in CSV, and nothing is overwritten."""
     rows = grid(kind=["=1+1", "plain", "-late"] * 4)
     rows[0]["val_acc"] = math.nan
-    found = outcomes(rows)
-    write_outcomes(found.table, tmp_path / name)
+    run_outcomes = outcomes(rows)
+    write_outcomes(run_outcomes.table, tmp_path / name)
     read = read_source(tmp_path / name, metrics=["val_acc"]).table
     assert read["kind"].to_pylist() == ["=1+1", "plain", "-late"] * 4
     diverged, *values = read["val_acc"].to_pylist()
@@ -266,9 +266,9 @@ def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> No
     assert [float(value) for value in values] == [row["val_acc"] for row in GRID[1:]]
     assert name.endswith(".parquet") or b'"\'=1+1"' in (tmp_path / name).read_bytes()
     with pytest.raises(InputError, match="nothing is overwritten"):
-        write_outcomes(found.table, tmp_path / name)
+        write_outcomes(run_outcomes.table, tmp_path / name)
     with pytest.raises(InputError, match="must end in"):
-        write_outcomes(found.table, tmp_path / "trials.txt")
+        write_outcomes(run_outcomes.table, tmp_path / "trials.txt")
 
 
 def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
@@ -284,9 +284,9 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
 def test_a_weight_of_a_loss_is_no_metric() -> None:
     """A hyperparameter's name may contain a metric's word; its runs don't become repeats."""
     rows = [{**row, "loss_weight": weight} for row in GRID for weight in (1, 10)]
-    found = outcomes(rows)
-    assert set(found.by) == {"lr", "optimizer", "loss_weight"}
-    assert (len(found.table), list(found.metrics)) == (len(rows), ["val_acc"])
+    run_outcomes = outcomes(rows)
+    assert set(run_outcomes.by) == {"lr", "optimizer", "loss_weight"}
+    assert (len(run_outcomes.table), list(run_outcomes.metrics)) == (len(rows), ["val_acc"])
     odd = [{**row, "cost": cost} for row in GRID for cost in (1, 10)]
     with pytest.raises(InputError, match="if one of cost is a hyperparameter"):
         outcomes(odd)

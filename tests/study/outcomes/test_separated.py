@@ -19,9 +19,9 @@ def test_any_separator_is_read(tmp_path: Path, separator: str, suffix: str) -> N
     """Comma, semicolon, tab and pipe are read, also after Excel's byte order mark."""
     path = tmp_path / f"runs{suffix}"
     path.write_text("\ufeff" + "\n".join(separator.join(row) for row in ROWS), encoding="utf-8")
-    found = gather([read_source(path, metrics=["acc"])], None, wanted(["acc"]))
-    assert found.by == ("model",)
-    assert found.table["acc"].to_pylist() == [0.3, 0.4, 0.5, 0.6]
+    outcomes = gather([read_source(path, metrics=["acc"])], None, wanted(["acc"]))
+    assert outcomes.by == ("model",)
+    assert outcomes.table["acc"].to_pylist() == [0.3, 0.4, 0.5, 0.6]
     assert outcomes_of_runs(read_runs(path)).table["acc"].to_pylist() == [0.3, 0.4, 0.5, 0.6]
 
 
@@ -46,10 +46,10 @@ def column(tmp_path: Path, *values: str, separator: str = ";", beside: str = "x"
 ])  # fmt: skip
 def test_decimal_commas_are_points(tmp_path: Path, values: list[str], read: list[str] | None) -> None:
     """Decimal commas are read in columns of numbers only; thousands separators are removed."""
-    found, notices = column(tmp_path, *values)
+    values_read, notices = column(tmp_path, *values)
     expected = [value.replace(",", ".") for value in values] if read is None else read
-    assert found == expected
-    assert bool(notices) == (found != values)
+    assert values_read == expected
+    assert bool(notices) == (values_read != values)
 
 
 def test_an_ambiguous_column_is_said(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_a_comma_that_separates_values_is_no_decimal_comma(tmp_path: Path) -> No
 def test_error_values_of_spreadsheets_are_missing_and_said(tmp_path: Path) -> None:
     """A cell with #N/A is empty in any column, and one sentence counts such cells."""
     (tmp_path / "a.csv").write_text("model,note,seed,acc\na,#REF!,0,0.5\na,x,1,#N/A\nb,x,0,#N/A\nb,x,1,0.75\n")
-    found = gather([read_source(tmp_path / "a.csv", metrics=["acc"])], ["model"], wanted(["acc"]))
-    assert found.table["acc"].to_pylist() == [0.5, None, None, 0.75]
-    assert found.table["note"].to_pylist() == [None, "x", "x", "x"]
-    said = [notice for notice in found.notices if notice.startswith("a.csv")]
-    assert said == [
+    outcomes = gather([read_source(tmp_path / "a.csv", metrics=["acc"])], ["model"], wanted(["acc"]))
+    assert outcomes.table["acc"].to_pylist() == [0.5, None, None, 0.75]
+    assert outcomes.table["note"].to_pylist() == [None, "x", "x", "x"]
+    file_notices = [notice for notice in outcomes.notices if notice.startswith("a.csv")]
+    assert file_notices == [
         "a.csv: no value: 3 cells with a spreadsheet's error, such as #N/A: note, acc",
         "a.csv: no number in acc: 2 trials, counted as diverged",
     ]

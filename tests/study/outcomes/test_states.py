@@ -17,8 +17,8 @@ from tests.commands import invoke
 
 def states(words: list[str], name: str = "status", said: str = "", **columns: list[str]) -> list[str] | None:
     """Return the states of runs with these words, or None if the column doesn't hold states."""
-    found = find_states(pa.table({name: words, **columns}), read_state_words([said]))
-    return None if found is None else [str(value) for value in found.values]
+    states_found = find_states(pa.table({name: words, **columns}), read_state_words([said]))
+    return None if states_found is None else [str(value) for value in states_found.values]
 
 
 @pytest.mark.parametrize(("finished", "failed", "stopped", "running"), [
@@ -96,17 +96,17 @@ STATED += "0,0.2,FINISHED,0.8\n1,0.2,FINISHED,0.9\n"
 def test_a_report_counts_finished_rows_only(tmp_path: Path) -> None:
     """Failed and stopped rows count as failed, without their metrics; running rows are dropped."""
     (tmp_path / "runs.csv").write_text(STATED)
-    found = gather([read_source(tmp_path / "runs.csv")], None, wanted([], "val_acc > 0.85"))
-    assert found.by == ("lr",)
-    assert found.table.select(["lr", "seed", "outcome"]).to_pylist() == [
+    outcomes = gather([read_source(tmp_path / "runs.csv")], None, wanted([], "val_acc > 0.85"))
+    assert outcomes.by == ("lr",)
+    assert outcomes.table.select(["lr", "seed", "outcome"]).to_pylist() == [
         {"lr": 0.1, "seed": 0, "outcome": "solved"},
         {"lr": 0.1, "seed": 1, "outcome": "failed"},
         {"lr": 0.1, "seed": 2, "outcome": "failed"},
         {"lr": 0.2, "seed": 0, "outcome": "unsolved"},
         {"lr": 0.2, "seed": 1, "outcome": "solved"},
     ]
-    assert "runs.csv: left out: 1 run, by status (RUNNING 1), not ended yet" in found.notices
-    assert "runs.csv: failed or stopped: 2 runs, by status (FAILED 1, PRUNED 1)" in found.notices
+    assert "runs.csv: left out: 1 run, by status (RUNNING 1), not ended yet" in outcomes.notices
+    assert "runs.csv: failed or stopped: 2 runs, by status (FAILED 1, PRUNED 1)" in outcomes.notices
     printed = invoke("report", str(tmp_path / "runs.csv"), "--metric", "val_acc", "--format", "csv")
     assert printed.exit_code == 0, printed.output
     cells = pd.read_csv(tmp_path / "runs-report" / "cells.csv")
@@ -184,9 +184,9 @@ def test_tables_of_tools_are_read(
 ) -> None:
     """A tool's own columns, such as iterations, aren't hyperparameters; failures keep their settings."""
     (tmp_path / "runs.csv").write_text(text)
-    found = outcomes_of_runs(read_runs(tmp_path / "runs.csv"), RunChoices(metrics=metrics))
-    assert found.by == by
-    assert [outcome == "failed" for outcome in found.table["outcome"].to_pylist()] == failed
+    outcomes = outcomes_of_runs(read_runs(tmp_path / "runs.csv"), RunChoices(metrics=metrics))
+    assert outcomes.by == by
+    assert [outcome == "failed" for outcome in outcomes.table["outcome"].to_pylist()] == failed
 
 
 def test_optunas_value_has_no_direction(tmp_path: Path) -> None:

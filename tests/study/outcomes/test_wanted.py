@@ -31,17 +31,17 @@ def read(path, text=RUNS, metrics=(), success=None, by=None) -> Outcomes:
 )
 def test_success_is_judged_by_a_column(tmp_path, success, outcomes):
     """A finite number is solved or unsolved; any other value has diverged."""
-    found = read(tmp_path / "a.csv", success=success)
-    assert found.table["outcome"].to_pylist() == outcomes
-    assert found.by == ("width",)
-    assert found.metrics == {}
+    table_read = read(tmp_path / "a.csv", success=success)
+    assert table_read.table["outcome"].to_pylist() == outcomes
+    assert table_read.by == ("width",)
+    assert table_read.metrics == {}
 
 
 def test_a_metric_alone_says_that_trials_ended(tmp_path):
     """Without success, trials with a finite number have finished, others diverged, and there is no rate."""
-    found = read(tmp_path / "a.csv", metrics=["val_mse"])
-    assert found.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
-    first, second = summarised_by(found.table, found.by, found.metrics)
+    table_read = read(tmp_path / "a.csv", metrics=["val_mse"])
+    assert table_read.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
+    first, second = summarised_by(table_read.table, table_read.by, table_read.metrics)
     assert (first.metrics["val_mse"].mean, first.metrics["val_mse"].count) == (0.2, 2)
     assert (second.metrics["val_mse"].count, second.ended, second.success_rate) == (1, 3, None)
 
@@ -49,14 +49,14 @@ def test_a_metric_alone_says_that_trials_ended(tmp_path):
 def test_trials_that_failed_stay_failed(tmp_path):
     """A trial that the file marks as failed has no result, whatever the column holds."""
     text = "seed,outcome,loss\n0,failed,0.1\n1,unsolved,0.1\n2,FAILED,\n"
-    found = read(tmp_path / "a.csv", text, success="loss < 1")
-    assert found.table["outcome"].to_pylist() == ["failed", "solved", "failed"]
+    table_read = read(tmp_path / "a.csv", text, success="loss < 1")
+    assert table_read.table["outcome"].to_pylist() == ["failed", "solved", "failed"]
 
 
 def test_own_outcomes_count_where_success_is_not_given(tmp_path):
     """With a column of outcomes, a metric is averaged beside the success rate."""
-    found = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait:lower"])
-    (group,) = summarised_by(found.table, found.by, found.metrics)
+    table_read = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait:lower"])
+    (group,) = summarised_by(table_read.table, table_read.by, table_read.metrics)
     assert (group.success_rate, group.metrics["wait"].mean) == (0.5, 4.0)
 
 
@@ -141,5 +141,5 @@ def test_columns_that_cannot_be_metrics_are_refused(tmp_path, said, words):
 def test_an_export_of_mlflow_has_its_metrics(tmp_path):
     """A metric is found by its MLflow name."""
     text = "run_id,params.seed,params.width,metrics.val_acc\nr1,0,8,0.5\nr2,1,8,0.75\n"
-    found = read(tmp_path / "a.csv", text, metrics=["val_acc:higher"])
-    assert found.table["val_acc"].to_pylist() == [0.5, 0.75]
+    table_read = read(tmp_path / "a.csv", text, metrics=["val_acc:higher"])
+    assert table_read.table["val_acc"].to_pylist() == [0.5, 0.75]

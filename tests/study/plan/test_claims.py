@@ -35,12 +35,12 @@ def result(cell: Cell, seed: int, outcome: Outcome, at: int | None = None, **met
 
 def table(plan: Plan, **outcomes: list[Outcome]) -> TrialTable:
     """Make the results of cells by model, in the order of seeds."""
-    of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
+    cell_of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
     seeds = list(plan.spec.first_seeds) if plan.spec.until is None else list(range(plan.spec.until.max))
     rows = [
-        result(of[model], seed, outcome)
-        for model, these in outcomes.items()
-        for seed, outcome in zip(seeds, these, strict=False)
+        result(cell_of[model], seed, outcome)
+        for model, cell_outcomes in outcomes.items()
+        for seed, outcome in zip(seeds, cell_outcomes, strict=False)
     ]
     return TrialTable(results_table(rows), plan.metrics)
 
@@ -170,9 +170,9 @@ def test_another_rule_leaves_what_holds_at_any_time() -> None:
 
 def test_several_claims_share_the_error() -> None:
     """Evidence that decides a single claim doesn't decide one of eight."""
-    one = "{NMU: success_rate, exceeds: 0.5}"
+    claim = "{NMU: success_rate, exceeds: 0.5}"
     values = [SOLVED] * 17 + [UNSOLVED] * 3
-    alone, among = planned(one), planned(one, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
+    alone, among = planned(claim), planned(claim, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
     unsolved = [UNSOLVED] * 20
     assert judged(alone, table(alone, NMU=values)).state == "shown"
     results = table(among, NMU=values, NAC_mul=unsolved)
@@ -188,9 +188,9 @@ def test_progress_and_expectations() -> None:
     before = expected(plan, nothing)
     assert 20 < before[plan.cells[0].id] <= 60
     assert before[plan.cells[1].id] == 20
-    some = table(plan, NMU=[SOLVED] * 18 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 20)
-    assert progress(extended(plan, some), some) == "1 of 2 claims are decided; next 20 trials"
-    assert expected(plan, some)[plan.cells[0].id] >= 40
-    assert verdicts(plan, some) == []
+    results = table(plan, NMU=[SOLVED] * 18 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 20)
+    assert progress(extended(plan, results), results) == "1 of 2 claims are decided; next 20 trials"
+    assert expected(plan, results)[plan.cells[0].id] >= 40
+    assert verdicts(plan, results) == []
     assert rate_intervals(plan.spec).name == "anytime-valid"
     assert np.isclose(rate_intervals(plan.spec).compute([0], [0]), [[0, 1]]).all()

@@ -21,7 +21,7 @@ def swept(text: str) -> list[Cell]:
 
 def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
     """Each schedule of the NMU is compared with the NAC-mul cell that has as many hidden units."""
-    found = pairs(
+    compared = pairs(
         swept(
             "models: [NMU, NAC-mul]\ngrid: {hidden_size: [2, 3]}\n"
             "zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}"
@@ -30,7 +30,7 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
     )
     assert [
         (a.model, a.value("hidden_size"), a.value("sparsity_strength"), b.model, b.value("hidden_size"))
-        for a, b in found
+        for a, b in compared
     ] == [
         ("NMU", 2, 0.0, "NAC-mul", 2),
         ("NMU", 2, 1.0, "NAC-mul", 2),
@@ -41,33 +41,33 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
 
 def test_what_is_set_for_one_model_and_not_swept_tells_no_cells_apart() -> None:
     """A model with its own fixed learning rate is still compared: that is its setup."""
-    ((one, other),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
-    assert (one.value("learning_rate"), other.value("learning_rate")) == (0.01, 0.001)
+    ((cell, counterpart),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
+    assert (cell.value("learning_rate"), counterpart.value("learning_rate")) == (0.01, 0.001)
 
 
 def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
     """If only the compared model is swept, a cell is compared with each of its cells."""
-    found = pairs(
+    compared = pairs(
         swept("models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"),
         "NMU",
     )
-    assert [(a.model, b.value("sparsity_strength")) for a, b in found] == [("NAC-mul", 0.0), ("NAC-mul", 1.0)]
+    assert [(a.model, b.value("sparsity_strength")) for a, b in compared] == [("NAC-mul", 0.0), ("NAC-mul", 1.0)]
 
 
 @given(st.permutations(["NMU", "NAC-mul", "NALU", "NAC-add"]), st.sampled_from(["NMU", "NAC-mul"]))
 def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str], versus: str) -> None:
     """Any order of models gives the same pairs, and every other cell comes first in exactly one run of pairs."""
-    found = pairs(swept(f"models: {models}\ngrid: {{hidden_size: [2, 3], learning_rate: [1, 0.1]}}"), versus)
-    assert {(a.model, a.value("hidden_size"), a.value("learning_rate")) for a, _ in found} == {
+    compared = pairs(swept(f"models: {models}\ngrid: {{hidden_size: [2, 3], learning_rate: [1, 0.1]}}"), versus)
+    assert {(a.model, a.value("hidden_size"), a.value("learning_rate")) for a, _ in compared} == {
         (model, size, rate) for model in models if model != versus for size in (2, 3) for rate in (1.0, 0.1)
     }
-    assert len(found) == 12
-    assert all(b.model == versus and b.value("hidden_size") == a.value("hidden_size") for a, b in found)
-    assert all(b.value("learning_rate") == a.value("learning_rate") for a, b in found)
+    assert len(compared) == 12
+    assert all(b.model == versus and b.value("hidden_size") == a.value("hidden_size") for a, b in compared)
+    assert all(b.value("learning_rate") == a.value("learning_rate") for a, b in compared)
 
 
 def test_a_cell_without_a_counterpart_is_told() -> None:
     """If one model is swept further than the other, the cells without a counterpart are named."""
-    found = swept("models: [{name: NMU, grid: {hidden_size: [2, 5]}}, NAC-mul]\nfixed: {learning_rate: 0.1}")
+    cells = swept("models: [{name: NMU, grid: {hidden_size: [2, 5]}}, NAC-mul]\nfixed: {learning_rate: 0.1}")
     with pytest.raises(InputError, match=r"different_from: NMU with hidden_size 5 has no counterpart .* NAC-mul"):
-        pairs(found, "NAC-mul")
+        pairs(cells, "NAC-mul")

@@ -44,9 +44,9 @@ def planned(text: str = DEMO, **replaced: str) -> Plan:
 
 def test_ids_never_change() -> None:
     """The ids of known cells and trials never change: stored results are found by them."""
-    found = planned()
-    assert [cell.id for cell in found.cells[:2]] == ["c4a95f7d3bbbc776", "a5185d9a70b160ac"]
-    assert found.trials[0].id == "5cf5112e3ae37b1c"
+    plan = planned()
+    assert [cell.id for cell in plan.cells[:2]] == ["c4a95f7d3bbbc776", "a5185d9a70b160ac"]
+    assert plan.trials[0].id == "5cf5112e3ae37b1c"
 
 
 def test_names_and_order_are_not_in_ids() -> None:
@@ -123,8 +123,8 @@ def test_every_field_is_in_the_id(name: str) -> None:
 
 def test_equal_cells_are_merged_in_order() -> None:
     """A model outside a zip has one cell for all points of the zip, without a label."""
-    found = planned()
-    assert [(c.model, c.value("hidden_size"), c.value("sparsity_strength")) for c in found.cells] == [
+    plan = planned()
+    assert [(c.model, c.value("hidden_size"), c.value("sparsity_strength")) for c in plan.cells] == [
         ("NMU", 2, 0.0),
         ("NMU", 2, 10.0),
         ("NMU", 3, 0.0),
@@ -132,7 +132,7 @@ def test_equal_cells_are_merged_in_order() -> None:
         ("NAC-mul", 2, None),
         ("NAC-mul", 3, None),
     ]
-    assert [found.labels.get(c.id, {}) for c in found.cells] == [
+    assert [plan.labels.get(c.id, {}) for c in plan.cells] == [
         {"schedule": "off"},
         {"schedule": "early"},
         {"schedule": "off"},
@@ -140,14 +140,14 @@ def test_equal_cells_are_merged_in_order() -> None:
         {},
         {},
     ]
-    assert study_cells(found.spec) == list(found.cells)
+    assert study_cells(plan.spec) == list(plan.cells)
 
 
 def test_trials_are_cells_with_seeds() -> None:
     """There is one trial for each cell and seed, and their count is known in advance."""
-    found = planned(seeds="[7, 3]")
-    assert [(t.cell, t.seed) for t in found.trials] == [(c, s) for c in found.cells for s in (7, 3)]
-    assert found.trials_count == len(found.trials) == 12
+    plan = planned(seeds="[7, 3]")
+    assert [(t.cell, t.seed) for t in plan.trials] == [(c, s) for c in plan.cells for s in (7, 3)]
+    assert plan.trials_count == len(plan.trials) == 12
 
 
 @pytest.mark.parametrize("name", cell_columns())
@@ -184,8 +184,8 @@ def test_trials_without_sparsity_share_a_pack() -> None:
 POOL = planned(seeds="30").trials
 
 
-def ids(found: Sequence[Pack]) -> list[str]:
-    return [trial.id for pack in found for trial in pack.trials]
+def ids(packs: Sequence[Pack]) -> list[str]:
+    return [trial.id for pack in packs for trial in pack.trials]
 
 
 @settings(max_examples=60)
@@ -195,15 +195,15 @@ def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
     pending = data.draw(st.lists(st.sampled_from(POOL), unique=True, max_size=120))
     slots = data.draw(st.integers(1, 12))
     size = data.draw(st.none() | st.integers(1, 40))
-    some = st.lists(st.sampled_from(POOL).map(lambda trial: trial.id), max_size=4)
-    kept = data.draw(st.lists(some, max_size=4))
-    found = make_packs(pending, slots=slots, size=size, checkpointed=kept)
-    assert sorted(ids(found)) == sorted(trial.id for trial in pending)
-    assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
-    assert all(pack.trials for pack in found)
-    again = {tuple(one) for one in kept}
+    trial_ids = st.lists(st.sampled_from(POOL).map(lambda trial: trial.id), max_size=4)
+    kept = data.draw(st.lists(trial_ids, max_size=4))
+    packs = make_packs(pending, slots=slots, size=size, checkpointed=kept)
+    assert sorted(ids(packs)) == sorted(trial.id for trial in pending)
+    assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in packs)
+    assert all(pack.trials for pack in packs)
+    again = {tuple(pack_ids) for pack_ids in kept}
     if size is not None:
-        new = [pack for pack in found if tuple(trial.id for trial in pack.trials) not in again]
+        new = [pack for pack in packs if tuple(trial.id for trial in pack.trials) not in again]
         assert all(len(pack.trials) <= size for pack in new)
 
 
@@ -213,8 +213,8 @@ def test_kept_packs_are_formed_again() -> None:
     overlapping = [POOL[8].id, POOL[9].id]
     gone = [POOL[20].id, "0123456789abcdef"]
     apart = [POOL[25].id]
-    found = make_packs(POOL, slots=2, checkpointed=[first, overlapping, gone, apart])
-    formed = [[trial.id for trial in pack.trials] for pack in found]
+    packs = make_packs(POOL, slots=2, checkpointed=[first, overlapping, gone, apart])
+    formed = [[trial.id for trial in pack.trials] for pack in packs]
     assert first in formed
     assert apart in formed
     assert overlapping not in formed
@@ -223,18 +223,18 @@ def test_kept_packs_are_formed_again() -> None:
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:
     """A stored pack of two shapes, which no engine can train, is ignored."""
-    found = make_packs(POOL, slots=1, checkpointed=[[POOL[0].id, POOL[-1].id]])
-    assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in found]
+    packs = make_packs(POOL, slots=1, checkpointed=[[POOL[0].id, POOL[-1].id]])
+    assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in packs]
 
 
 def test_all_slots_are_kept_busy() -> None:
     """With enough trials there are as many packs as slots, of balanced sizes, the costliest first."""
     trials = make_plan(load_spec("simple")).trials
     for slots in (1, 2, 3, 8):
-        found = make_packs(trials, slots=slots)
-        assert len(found) >= min(slots, 4)
+        packs = make_packs(trials, slots=slots)
+        assert len(packs) >= min(slots, 4)
         for model in ("linear", "NMU"):
-            sizes = [len(pack.trials) for pack in found if pack.trials[0].cell.model == model]
+            sizes = [len(pack.trials) for pack in packs if pack.trials[0].cell.model == model]
             assert max(sizes) - min(sizes) <= 1
     costs = [pack_cost(pack.trials) for pack in make_packs(planned().trials, slots=2, size=20)]
     assert costs == sorted(costs, reverse=True)
@@ -260,26 +260,26 @@ FUSED = ENGINES["fused"]
 def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: int) -> None:
     """With many seeds each draw serves all cells; with few, seeds are divided so that all slots end together."""
     trials = make_plan(load_spec("hidden-size")).trials
-    some = [trial for trial in trials if trial.seed < seeds]
-    found = make_packs(some, slots=slots, key_of=FUSED.pack_key)
-    assert sorted(ids(found)) == sorted(trial.id for trial in some)
-    draws = sum(count_draws(pack.trials) for pack in found)
-    assert draws == seeds if seeds > 8 * slots else draws <= seeds + len(found)
-    costs = [pack_cost(pack.trials) for pack in found]
+    chosen = [trial for trial in trials if trial.seed < seeds]
+    packs = make_packs(chosen, slots=slots, key_of=FUSED.pack_key)
+    assert sorted(ids(packs)) == sorted(trial.id for trial in chosen)
+    draws = sum(count_draws(pack.trials) for pack in packs)
+    assert draws == seeds if seeds > 8 * slots else draws <= seeds + len(packs)
+    costs = [pack_cost(pack.trials) for pack in packs]
     ends = [0.0] * slots
     for cost in costs:
         ends[ends.index(min(ends))] += cost
-    assert max(ends) < 1.2 * max(pack_cost(some) / slots, max(pack_cost([trial]) for trial in some))
+    assert max(ends) < 1.2 * max(pack_cost(chosen) / slots, max(pack_cost([trial]) for trial in chosen))
 
 
 @given(st.lists(st.sampled_from(make_plan(load_spec("hidden-size")).trials[::7]), unique=True), st.integers(1, 12))
 @settings(max_examples=30)
 def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slots: int) -> None:
     """Each trial is in one pack where packs may mix shapes, too, and no pack is empty."""
-    found = make_packs(pending, slots=slots, key_of=FUSED.pack_key)
-    assert sorted(ids(found)) == sorted(trial.id for trial in pending)
-    assert all(pack.trials for pack in found)
-    assert all(len({FUSED.pack_key(trial.cell) for trial in pack.trials}) == 1 for pack in found)
+    packs = make_packs(pending, slots=slots, key_of=FUSED.pack_key)
+    assert sorted(ids(packs)) == sorted(trial.id for trial in pending)
+    assert all(pack.trials for pack in packs)
+    assert all(len({FUSED.pack_key(trial.cell) for trial in pack.trials}) == 1 for pack in packs)
 
 
 @pytest.mark.parametrize("name", cell_columns())

@@ -79,26 +79,28 @@ def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int
 
 def rounds(plan: Plan, truth: Known) -> list[Plan]:
     """Request and train trials until no more are requested."""
-    found = [extended(plan, table(plan, {}))]
+    plans = [extended(plan, table(plan, {}))]
     while True:
-        more = extended(found[-1], table(plan, {key: truth[key] for key in asked(found[-1])}))
-        if more == found[-1]:
-            return found
-        found.append(more)
+        more = extended(plans[-1], table(plan, {key: truth[key] for key in asked(plans[-1])}))
+        if more == plans[-1]:
+            return plans
+        plans.append(more)
 
 
 either = pytest.mark.parametrize("until", [NARROW, APART, DECIDED], ids=["half_width", "different_from", "claims"])
 of_cells = pytest.mark.parametrize("until", [NARROW, APART], ids=["half_width", "different_from"])
-some_truth = st.builds(lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2]))
+seeds_and_rates = st.builds(
+    lambda seed, failing: (seed, failing), st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.2])
+)
 
 
 @either
-@given(some=some_truth, order=st.randoms(use_true_random=False))
+@given(seed_and_rate=seeds_and_rates, order=st.randoms(use_true_random=False))
 @settings(max_examples=15)
-def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, order):
+def test_however_results_come_in_the_plan_only_grows_to_one_end(until, seed_and_rate, order):
     """Results in batches, or in any order and number, only add seeds, and reach the same final plan."""
     plan = planned(until)
-    truth = drawn(plan, some[0], failing=some[1])
+    truth = drawn(plan, seed_and_rate[0], failing=seed_and_rate[1])
     now, known = extended(plan, table(plan, {})), {}
     while pending := sorted(asked(now) - set(known)):
         known |= {key: truth[key] for key in order.sample(pending, order.randint(1, len(pending)))}
@@ -112,12 +114,12 @@ def test_however_results_come_in_the_plan_only_grows_to_one_end(until, some, ord
 
 
 @either
-@given(some=some_truth, order=st.randoms(use_true_random=False))
+@given(seed_and_rate=seeds_and_rates, order=st.randoms(use_true_random=False))
 @settings(max_examples=10)
-def test_the_order_of_rows_and_other_trials_say_nothing(until, some, order):
+def test_the_order_of_rows_and_other_trials_say_nothing(until, seed_and_rate, order):
     """A shuffled table, with trials of other studies and of seeds beyond `max`, gives the same plan."""
     plan = planned(until)
-    truth = drawn(plan, *some[:1], failing=some[1])
+    truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
     known = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
     mine = table(plan, known)
     foreign = plan.cells[0].replace(learning_rate=0.5)
@@ -134,12 +136,12 @@ combined = st.builds(
 
 
 @either
-@given(some=some_truth, seeds=st.lists(combined, min_size=1, max_size=5, unique=True))
+@given(seed_and_rate=seeds_and_rates, seeds=st.lists(combined, min_size=1, max_size=5, unique=True))
 @settings(max_examples=5)
-def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, seeds):
+def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, seed_and_rate, seeds):
     """A study that had `seeds: {init, data}` keeps those trials, but its rule uses plain seeds only."""
     plan = planned(until)
-    truth = drawn(plan, *some[:1], failing=some[1])
+    truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
     mine = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
     earlier = [Result(trial=Trial(c, sources.seed), outcome=Outcome.SOLVED) for c in plan.cells for sources in seeds]
     both, extension = TrialTable(unified([results_table(earlier), mine.results])), extended(plan, mine)
@@ -150,12 +152,12 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, some, see
 
 
 @either
-@given(some=some_truth)
+@given(seed_and_rate=seeds_and_rates)
 @settings(max_examples=20)
-def test_asked_twice_it_answers_the_same(until, some):
+def test_asked_twice_it_answers_the_same(until, seed_and_rate):
     """Requested again with the same results, the plan doesn't grow."""
     plan = planned(until)
-    for stage in rounds(plan, truth := drawn(plan, *some[:1], failing=some[1])):
+    for stage in rounds(plan, truth := drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])):
         results = table(plan, {key: truth[key] for key in asked(stage)})
         once = extended(stage, results)
         assert extended(once, results) == once == extended(plan, results)
@@ -180,9 +182,9 @@ def test_each_cell_stops_where_its_interval_is_narrow():
     early = next(n for n in sampling.looks if sampling.is_narrow(n, n))
     assert early < MOST
     assert [len(end.seeds(cell)) for cell in end.cells] == [early, MOST, early]
-    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
-    assert [(v.seeds, v.is_sure) for v in found] == [(early, True), (MOST, False), (early, True)]
-    assert [v.interval for v in found] == [
+    judged = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
+    assert [(v.seeds, v.is_sure) for v in judged] == [(early, True), (MOST, False), (early, True)]
+    assert [v.interval for v in judged] == [
         sampling.interval(k, n) for k, n in ((early, early), (MOST // 2, MOST), (0, early))
     ]
 
@@ -196,29 +198,29 @@ def test_pairs_stop_where_they_are_told_apart():
     end = rounds(plan, truth)[-1]
     early = next(n for n in range(BATCH, MOST, BATCH) if statistics.anytime_sign_test(n, 0) < 0.05)
     assert [len(end.seeds(cell)) for cell in (apart, alike, versus)] == [early, MOST, MOST]
-    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
-    assert [(v.cell, v.versus, v.seeds, v.wins, v.losses, v.is_sure) for v in found] == [
+    judged = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
+    assert [(v.cell, v.versus, v.seeds, v.wins, v.losses, v.is_sure) for v in judged] == [
         (apart, versus, early, early, 0, True),
         (alike, versus, MOST, 0, 0, False),
     ]
-    assert found[0].p_value == statistics.anytime_sign_test(early, 0)
+    assert judged[0].p_value == statistics.anytime_sign_test(early, 0)
 
 
 def test_a_pair_that_was_told_apart_stays_so():
     """If another pair extends both cells and they look alike later, the verdict at the pair's end stays."""
     plan = planned(APART, MANY_TO_MANY)
-    one, two, a, b = plan.cells
+    first, second, a, b = plan.cells
     assert len(pairs(plan.cells, "NAC-mul")) == 4
     truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
     # it beats one of the two at first, which catches up later; the other is equal to it and keeps it going
-    truth |= {(cell.id, n): Outcome.SOLVED for cell in (one, b) for n in range(2 * BATCH)}
+    truth |= {(cell.id, n): Outcome.SOLVED for cell in (first, b) for n in range(2 * BATCH)}
     truth |= {(a.id, n): Outcome.SOLVED for n in range(2 * BATCH, MOST)}
     end = rounds(plan, truth)[-1]
-    assert [len(end.seeds(cell)) for cell in (one, a)] == [MOST, MOST]
-    found = {(v.cell, v.versus): v for v in verdicts(end, table(plan, truth))}
-    assert (found[one, a].seeds, found[one, a].is_sure) == (2 * BATCH, True)
-    assert (found[one, b].seeds, found[one, b].is_sure) == (MOST, False)
-    assert (found[two, a].seeds, found[two, a].is_sure) == (MOST, True)
+    assert [len(end.seeds(cell)) for cell in (first, a)] == [MOST, MOST]
+    by_pair = {(v.cell, v.versus): v for v in verdicts(end, table(plan, truth))}
+    assert (by_pair[first, a].seeds, by_pair[first, a].is_sure) == (2 * BATCH, True)
+    assert (by_pair[first, b].seeds, by_pair[first, b].is_sure) == (MOST, False)
+    assert (by_pair[second, a].seeds, by_pair[second, a].is_sure) == (MOST, True)
 
 
 @of_cells
@@ -241,8 +243,8 @@ def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
     truth = drawn(plan, 3) | {(plan.cells[0].id, n): Outcome.FAILED for n in range(MOST)}
     end = rounds(plan, truth)[-1]
     assert len(end.seeds(plan.cells[0])) == MOST
-    found = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))[0]
-    assert (found.seeds, found.is_sure) == (0, False)
+    verdict = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))[0]
+    assert (verdict.seeds, verdict.is_sure) == (0, False)
 
 
 @pytest.mark.parametrize(("most", "batch", "seeds"), [(5, 5, 5), (7, 5, 7), (3, 20, 3), (40, None, 40)])

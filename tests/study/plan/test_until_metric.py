@@ -48,10 +48,10 @@ def table(plan: Plan, known: Known) -> TrialTable:
     """Make the table of known results."""
     cells = {cell.id: cell for cell in plan.cells}
     rows = [
-        Result(trial=Trial(cells[cell_id], seed), outcome=of)
-        if isinstance(of, Outcome)
-        else Result(trial=Trial(cells[cell_id], seed), outcome=Outcome.UNSOLVED, metrics={"test_mse": of})
-        for (cell_id, seed), of in known.items()
+        Result(trial=Trial(cells[cell_id], seed), outcome=outcome_or_value)
+        if isinstance(outcome_or_value, Outcome)
+        else Result(trial=Trial(cells[cell_id], seed), outcome=Outcome.UNSOLVED, metrics={"test_mse": outcome_or_value})
+        for (cell_id, seed), outcome_or_value in known.items()
     ]
     return TrialTable(results_table(rows), plan.metrics)
 
@@ -181,15 +181,15 @@ def test_equal_values_do_not_end_it() -> None:
 def test_pairs_are_ranked_seed_by_seed() -> None:
     """Lower is better, ties are dropped, and a diverged trial is worse than any number."""
     plan = planned(APART)
-    one, alike, versus = plan.cells
+    first, alike, versus = plan.cells
     truth: dict[tuple[str, int], float | Outcome] = dict.fromkeys(drawn(plan, 0), 1.0)
-    truth |= {(one.id, n): 1e9 if n % 2 else 0.5 for n in range(MOST)}
+    truth |= {(first.id, n): 1e9 if n % 2 else 0.5 for n in range(MOST)}
     truth |= {(versus.id, n): Outcome.DIVERGED for n in range(1, MOST, 2)}
     truth |= {(alike.id, n): truth[versus.id, n] for n in range(MOST)}
     end = stages(plan, truth)[-1]
     judged = verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))
     assert [(v.cell, v.wins, v.losses, v.seeds, v.is_sure) for v in judged] == [
-        (one, BATCH, 0, BATCH, True),
+        (first, BATCH, 0, BATCH, True),
         (alike, 0, 0, MOST, False),
     ]
     assert judged[0].p_value == statistics.anytime_sign_test(BATCH, 0)
@@ -231,12 +231,12 @@ def test_a_mistake_says_what_must_hold(until: str, message: str) -> None:
 def test_pairs_and_cells_share_a_table() -> None:
     """Verdicts of both kinds, and cells without an interval, share one table with blank missing values."""
     plan = planned(NARROW)
-    one, two, other = plan.cells
+    first, second, versus = plan.cells
     results = table(plan, {(cell.id, 0): 1.0 for cell in plan.cells})
     mixed = [
-        Verdict(one, other, 20, True, p_value=0.01, wins=9, losses=0),
-        Verdict(two, None, 20, False, interval=(0.25, 0.5)),
-        Verdict(other, None, 0, False),
+        Verdict(first, versus, 20, True, p_value=0.01, wins=9, losses=0),
+        Verdict(second, None, 20, False, interval=(0.25, 0.5)),
+        Verdict(versus, None, 0, False),
     ]
     laid = verdicts_table(rows_of(aggregate(results), plan.labels), mixed)
     columns = {column.title: column.texts for column in laid.columns}

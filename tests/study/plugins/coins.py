@@ -28,7 +28,7 @@ class Coins(Family):
     kinds: ClassVar = {"bias": "number", "iterations": "whole"}
 
     def canonical(self, task, model, values):
-        return {name: values.get(name, one.default) for name, one in self.hyperparameters.items()}
+        return {name: values.get(name, hyperparameter.default) for name, hyperparameter in self.hyperparameters.items()}
 
     def shape(self, cell):
         return (cell.values["iterations"],)

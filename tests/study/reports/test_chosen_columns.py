@@ -41,9 +41,9 @@ def rows_of(tex: str) -> list[list[str]]:
 
 
 def columns_of(tex: str) -> str:
-    found = re.search(r"\\begin\{tabular\}\{@\{\}(\w+)@\{\}\}", tex)
-    assert found is not None
-    return found[1]
+    match = re.search(r"\\begin\{tabular\}\{@\{\}(\w+)@\{\}\}", tex)
+    assert match is not None
+    return match[1]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Co
     plain = re.sub(r" \((hyperparameter|metric|column)\)$", "", name)
     for pattern, note in columns.items():
         before, word, after = re.split(r"\{(\w+)\}", pattern) if "{" in pattern else (pattern, "", "")
-        if any(f"{before}{one}{after}" in (name, plain) for one in (names[word] if word else [""])):
+        if any(f"{before}{value}{after}" in (name, plain) for value in (names[word] if word else [""])):
             return note
     return None
 
@@ -103,7 +103,7 @@ def names_in(results: StudyResults) -> dict[str, Collection[str]]:
     return {
         "hyperparameter": names_of(cell for cell in results.plan.cells),
         "metric": [*results.metrics],
-        "axis": {axis for of in results.plan.labels.values() for axis in of},
+        "axis": {axis for labels in results.plan.labels.values() for axis in labels},
         "key": results.rows.keys,
         "name": FILES["comparison"],
         "parameter": [] if search is None else [parameter.name for parameter in search.parameters],

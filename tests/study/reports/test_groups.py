@@ -215,9 +215,9 @@ def test_values_are_written_as_mathematics():
 
 def test_an_estimate_outside_its_interval_is_written_with_the_ends():
     """A faulty estimator's estimate may lie outside its interval, where distances to the ends are undefined."""
-    (one,) = published()[:1]
-    beside = replace(one.as_published, solved_at_mean=100.0, solved_at_interval=(200.0, 300.0))
-    text = latex.latex(groups([replace(one, as_published=beside)], BY.names), command="x")
+    (group,) = published()[:1]
+    beside = replace(group.as_published, solved_at_mean=100.0, solved_at_interval=(200.0, 300.0))
+    text = latex.latex(groups([replace(group, as_published=beside)], BY.names), command="x")
     assert r"100\;[200, 300]" in text
 
 

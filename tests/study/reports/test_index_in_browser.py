@@ -138,8 +138,8 @@ def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, othe
 def test_equal_cells_are_matched_whatever_else_a_study_has(visit, write, demo):
     """A study that shares some exact cells with another, and has other sweeps, is matched on just these."""
     summaries, labels = demo
-    some = entry_of("some", summaries[4:6], labels)
-    page = visit(write([entry_of("demo", summaries, labels), some], option="--store 'a b'")).page
+    subset = entry_of("some", summaries[4:6], labels)
+    page = visit(write([entry_of("demo", summaries, labels), subset], option="--store 'a b'")).page
     tick(page, "demo", "some")
     both = [row for row in comparison(page) if len(row) == 7 and row[1] and row[4]]
     assert (

@@ -56,9 +56,9 @@ def tables() -> dict[str, str]:
 
 
 def estimate_in(tex: str) -> float:
-    found = re.search(r"About ([\d.]+) in wide", tex)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"About ([\d.]+) in wide", tex)
+    assert match is not None
+    return float(match[1])
 
 
 def test_usual_columns_fit_a_column() -> None:

@@ -50,8 +50,8 @@ def results(trials: int = 4) -> list[Result]:
     ]
 
 
-def rows_of(some: list[Result], *named: str) -> ResultRows:
-    return cell_rows(summarised(results_table(some), METRICS), {}, named)
+def rows_of(results: list[Result], *named: str) -> ResultRows:
+    return cell_rows(summarised(results_table(results), METRICS), {}, named)
 
 
 def report_of(rows: ResultRows) -> Report:
@@ -84,18 +84,18 @@ def test_a_short_table_has_the_ends_of_the_axis() -> None:
 
 def test_csv_has_every_place(tmp_path: Path) -> None:
     """Each row, series and place appears once, with the number of trials and the exact mean; cells.csv has none."""
-    some = results()
-    lacking = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics={})
-    rows = rows_of([lacking, *some[1:]])
+    trials = results()
+    lacking = Result(trial=trials[0].trial, outcome=Outcome.FINISHED, metrics={})
+    rows = rows_of([lacking, *trials[1:]])
     files = {file.name: file.read_text() for file in write_report(tmp_path, report_of(rows), ["csv", "latex", "md"])}
     lines = list(csv.DictReader(io.StringIO(files["series.csv"])))
     assert len(lines) == len(CELLS) * (len(LENGTHS) + 2)
     for line in lines:
         summary = next(s for s in rows.summaries if s.cell_id == line["cell_id"])  # type: ignore[attr-defined]
-        of = summary.metrics[line["metric"]]
-        assert (int(line["trials"]), float(line["mean"])) == (of.count, of.mean)
+        metric_summary = summary.metrics[line["metric"]]
+        assert (int(line["trials"]), float(line["mean"])) == (metric_summary.count, metric_summary.mean)
         ends = tuple(float(line[name]) for name in ("mean_lower", "mean_upper") if line[name])
-        assert ends == (of.mean_interval or ())
+        assert ends == (metric_summary.mean_interval or ())
         assert line["metric"].endswith(f"_at_{line['at']}")
     assert "test_mse" not in files["cells.csv"]
     assert files["series.tex"].count("\\begin{tabular}") == 2
@@ -134,11 +134,11 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
 
 def test_errors_that_explode_leave_the_others_readable() -> None:
     """Their lines leave the panel, their intervals aren't drawn, and marks at the edge show their place."""
-    some = results()
-    for result in some:
+    trials = results()
+    for result in trials:
         if result.trial.cell.model == "NMU":
             result.metrics["test_mse_at_50"] = result.metrics["test_mse_at_100"] = 1e28  # type: ignore[index]
-    drawn = along_axis.plot(rows_of(some))
+    drawn = along_axis.plot(rows_of(trials))
     assert drawn is not None
     mse = drawn.figure.axes[0]
     assert mse.get_ylim()[1] < 1e10
@@ -175,7 +175,7 @@ def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path:
 def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
     """Each row has a line in one facet only."""
     many = [Cell("lab:Sums", model, {"size": size}) for model in ("a", "b", "c") for size in range(4)]
-    some = [
+    trials = [
         Result(
             trial=Trial(cell, seed),
             outcome=Outcome.FINISHED,
@@ -184,7 +184,7 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
         for cell in many
         for seed in range(2)
     ]
-    drawn = along_axis.plot(rows_of(some))
+    drawn = along_axis.plot(rows_of(trials))
     assert drawn is not None
     lines = [line for axes in drawn.figure.axes for line in axes.lines]
     assert (len(drawn.figure.axes), len(lines)) == (4, len(many))
@@ -193,9 +193,9 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
 
 def test_a_note_a_series_names_trials_without_a_number() -> None:
     """There isn't a note for each metric."""
-    some = results()
-    infinite = some[0].metrics | {"test_mse_at_5": float("inf")}
-    broken = Result(trial=some[0].trial, outcome=Outcome.FINISHED, metrics=infinite)
-    assert metric_notes(rows_of(some)) == []
-    (note,) = metric_notes(rows_of([broken, *some[1:]]))
+    trials = results()
+    infinite = trials[0].metrics | {"test_mse_at_5": float("inf")}
+    broken = Result(trial=trials[0].trial, outcome=Outcome.FINISHED, metrics=infinite)
+    assert metric_notes(rows_of(trials)) == []
+    (note,) = metric_notes(rows_of([broken, *trials[1:]]))
     assert note.startswith("1 trial ended without a finite MSE along length, ")

@@ -112,12 +112,15 @@ def test_cells_csv_has_every_statistic_of_every_metric(written):
     summaries = rows_of(diverged=2)[0].summaries
     for row, summary in zip(rows, summaries, strict=True):
         assert (int(row["finished"]), int(row["diverged"])) == (summary.finished, summary.diverged)
-        for name, of in summary.metrics.items():
-            assert (float(row[f"{name}_mean"]), int(row[f"{name}_trials"])) == (of.mean, of.count)
+        for name, metric_summary in summary.metrics.items():
+            assert (float(row[f"{name}_mean"]), int(row[f"{name}_trials"])) == (
+                metric_summary.mean,
+                metric_summary.count,
+            )
             for field in ("mean", "median", "interquartile_mean"):
-                ends = getattr(of, f"{field}_interval")
+                ends = getattr(metric_summary, f"{field}_interval")
                 prefix = name if field == "mean" else f"{name}_{field}"
-                assert float(row[f"{name}_{field}"]) == getattr(of, field)
+                assert float(row[f"{name}_{field}"]) == getattr(metric_summary, field)
                 assert (float(row[f"{prefix}_lower"]), float(row[f"{prefix}_upper"])) == ends
 
 
@@ -189,8 +192,10 @@ def test_means_are_compared_with_another_file():
     header = comparison_table(here, against).header
     assert {"trials here", "test accuracy here", "test accuracy there", "difference"} <= set(header)
     table = outcomes_table(outcome=["finished"], model=["A"], width=[2], test_accuracy=[0.5])
-    one = TrialTable(table, {"test_accuracy": Metric()}, ("model", "width"))
-    (alone,) = with_groups(groups(aggregate_by(one), one.by), here, "other.csv", (one, trials)).comparisons
+    single_trial = TrialTable(table, {"test_accuracy": Metric()}, ("model", "width"))
+    (alone,) = with_groups(
+        groups(aggregate_by(single_trial), single_trial.by), here, "other.csv", (single_trial, trials)
+    ).comparisons
     assert (alone.verdict, alone.finding.p_value, alone.finding.interval) == ("not tested", None, None)
 
 
@@ -203,9 +208,9 @@ def test_trials_without_a_number_are_named():
 
 def test_metrics_that_the_same_trials_lack_share_a_note():
     """A diverged trial lacks all of them, and is noted once; only a few metrics are named."""
-    some = {f"loss_of_{name}": METRICS["test_accuracy"] for name in "abcde"}
-    table = outcomes_table(outcome=["finished", "diverged"], model=["A", "A"], **{name: [0.5, None] for name in some})
-    rows = groups(summarised_by(table, ["model"], some), ["model"], list(some))
+    losses = {f"loss_of_{name}": METRICS["test_accuracy"] for name in "abcde"}
+    table = outcomes_table(outcome=["finished", "diverged"], model=["A", "A"], **{name: [0.5, None] for name in losses})
+    rows = groups(summarised_by(table, ["model"], losses), ["model"], list(losses))
     (note,) = metric_notes(rows)
     assert note == (
         "1 trial ended without a finite loss of a, loss of b, loss of c and 2 more metrics, and their averages leave "
@@ -216,7 +221,8 @@ def test_metrics_that_the_same_trials_lack_share_a_note():
 def curves(values):
     """Make curves of one metric, one row a trial."""
     return curves_table(
-        Curve(str(i), np.arange(len(one)) * 1000, {"test_accuracy": np.array(one)}) for i, one in enumerate(values)
+        Curve(str(i), np.arange(len(curve_values)) * 1000, {"test_accuracy": np.array(curve_values)})
+        for i, curve_values in enumerate(values)
     )
 
 

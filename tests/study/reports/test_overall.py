@@ -66,8 +66,8 @@ def test_methods_csv_has_every_pair(written):
     methods = report_of().overall.methods
     assert len(lines) == 6
     for line in lines:
-        method = next(one for one in methods if one.name == line["method"])
-        other = next(place for place, one in enumerate(methods) if one.name == line["other"])
+        method = next(candidate for candidate in methods if candidate.name == line["method"])
+        other = next(place for place, candidate in enumerate(methods) if candidate.name == line["other"])
         both = method.improvements[other]
         assert float(line["probability"]) == both.value
         assert (float(line["probability_lower"]), float(line["probability_upper"])) == both.interval

@@ -169,8 +169,8 @@ def test_axe_finds_no_barrier(visit, report, width, scheme):
     page = visit(report, width=width, scheme=scheme).page
     page.locator("button.open").first.click()
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
-    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
-    assert found.violations_count == 0, found.generate_report()
+    results = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
+    assert results.violations_count == 0, results.generate_report()
 
 
 def test_figures_are_described_and_list_their_numbers(visit, report):

@@ -111,7 +111,7 @@ def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
         ("lab:Exact", "loss", "prediction"),
         ("lab:Exact", "accuracy", "mean"),
     ]
-    assert [float(line["bound"]) for line in lines] == [one.bound for one in findings.rates]
+    assert [float(line["bound"]) for line in lines] == [rate.bound for rate in findings.rates]
     tex = files["bounds.tex"].read_text()
     assert len(tex.partition("\\midrule")[2].split("\\\\\n")) == 9
     assert {line.count("&") for line in tex.partition("\\midrule")[2].splitlines() if "&" in line} == {4}
@@ -120,7 +120,10 @@ def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
 def test_keys_are_written_as_in_other_files() -> None:
     """Flags are lower case, ranges are texts, and a key with a column's name is marked."""
     values = {"clipped": (False, True), "span": (((1.0, 2.5),), ((1.0, 3.5),)), "rate": (0.0, 0.5)}
-    cells = [Cell("lab:Sums", "NMU", dict(zip(values, some, strict=True))) for some in product(*values.values())]
+    cells = [
+        Cell("lab:Sums", "NMU", dict(zip(values, combination, strict=True)))
+        for combination in product(*values.values())
+    ]
     results = [Result(trial=Trial(cell, 0), outcome=Outcome.SOLVED, metrics={}) for cell in cells]
     rows = cell_rows(aggregate(TrialTable(results_table(results), {})), {})
     text = csv_text([key_values(rows, row, OWN_OF_BOUNDS, "{} (hyperparameter)") for row in range(len(cells))])

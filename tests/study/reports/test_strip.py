@@ -31,9 +31,9 @@ def test_rows_without_a_number_leave_a_gap() -> None:
     """A cell without judged trials has no mark, and the others keep their places; without any there is no strip."""
     done, pending = {"solved": 2, "unsolved": 1}, {"pending": 3}
     places = [published_cell(hidden_size=size) for size in (2, 3, 4)]
-    whole = strip(cell_rows(summaries_of(*((cell, done) for cell in places)), {}))
+    full_strip = strip(cell_rows(summaries_of(*((cell, done) for cell in places)), {}))
     partial = strip(cell_rows(summaries_of((places[0], done), (places[1], pending), (places[2], done)), {}))
-    assert [m.x for m in partial.marks] == [whole.marks[0].x, whole.marks[2].x]
+    assert [m.x for m in partial.marks] == [full_strip.marks[0].x, full_strip.marks[2].x]
     assert strip(cell_rows(summaries_of(*((cell, pending) for cell in places)), {})) is None
 
 

@@ -53,8 +53,8 @@ def comparison() -> ConsoleTable:
 
 
 def search(console: Console) -> None:
-    found, rows = search_of(["success_rate", "time_to_success"], winners=(11, 6, 4))
-    for section in brief_sections(Findings(name="", question="", rows=rows, search=found)):
+    findings, rows = search_of(["success_rate", "time_to_success"], winners=(11, 6, 4))
+    for section in brief_sections(Findings(name="", question="", rows=rows, search=findings)):
         print_section(console, section)
 
 

@@ -19,7 +19,7 @@ TITLES = {"hidden_size": "neurons", "learning_rate": "step size"}
 def rows_of(**changes):
     """Make rows of a grid of sizes and learning rates, with their trials."""
     cells = [published_cell(hidden_size=h, learning_rate=lr) for h in (2, 3, 4) for lr in (0.001, 0.01, 0.1)]
-    results = [one for i, cell in enumerate(cells) for one in results_of(cell, solved=2 + i, unsolved=9 - i)]
+    results = [result for i, cell in enumerate(cells) for result in results_of(cell, solved=2 + i, unsolved=9 - i)]
     table = results_table(results)
     return cell_rows(summarised(table, {}), {}, titles=TITLES, **changes), TrialTable(table)
 
@@ -30,7 +30,7 @@ def test_declared_titles_are_used_everywhere():
     compared = contrasts(rows, trials)
     figure = panels.plot(rows).figure
     fields = heat_map.plot(rows)
-    said = {
+    texts_by_place = {
         "headings": [column.title for column in summaries_table(rows).columns],
         "axis": [axes.get_xlabel() for axes in figure.axes],
         "legend": [text.get_text() for text in figure.legends[0].get_texts()],
@@ -41,7 +41,7 @@ def test_declared_titles_are_used_everywhere():
         "LaTeX": [latex(rows, command="").lower()],
         "side by side": beside(rows, rows.summaries)["titles"].values(),
     }
-    for place, texts in said.items():
+    for place, texts in texts_by_place.items():
         text = " ".join(texts)
         assert "neurons" in text or "step size" in text, place
         assert "hidden units" not in text, place

@@ -283,8 +283,8 @@ def test_parts_of_a_figure_do_not_depend_on_which_files_were_made():
 def test_a_row_without_trials_has_no_link(write, demo, dashboard):
     """The page's script gets an address for each cell with trials, and none for a cell without."""
     trials = listed(demo[0])
-    rest = trials.filter(pc.not_equal(trials["row"], 1))
-    text = write(trials=rest, links=dashboard)["report.html"].read_text()
+    remaining = trials.filter(pc.not_equal(trials["row"], 1))
+    text = write(trials=remaining, links=dashboard)["report.html"].read_text()
     expected = [dashboard.cell(s.cell_id) for s in demo[0]]
     assert trials_of(text)["cells"] == [expected[0], None, *expected[2:]]
 

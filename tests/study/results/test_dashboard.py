@@ -45,9 +45,9 @@ def test_a_run_publishes_what_sync_would(finished_study: Path, uri: str, tmp_pat
         by_run, by_sync = (
             {
                 run.info.run_name: (run.data.metrics, run.data.params, own_tags(run))
-                for run in runs_of(of, kind, "little")
+                for run in runs_of(address, kind, "little")
             }
-            for of in (default_uri(finished_study / "studies"), uri)
+            for address in (default_uri(finished_study / "studies"), uri)
         )
         assert by_run == by_sync
 

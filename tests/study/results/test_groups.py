@@ -75,8 +75,8 @@ def test_by_out_and_format_are_obeyed(here):
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
     assert set(contents(here / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
-    found = {row["model"]: row for row in rows(here / "there" / "cells.csv")}
-    assert (found["NMU"]["solved"], found["NMU"]["seeds"]) == ("98", "200")
+    row_of = {row["model"]: row for row in rows(here / "there" / "cells.csv")}
+    assert (row_of["NMU"]["solved"], row_of["NMU"]["seeds"]) == ("98", "200")
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_tables_of_files_load_no_torch(here):
         f"import sys; from study.cli import main; main({words}, standalone_mode=False); "
         f"print('loaded:', [name for name in {heavy!r} if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "loaded: []"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.splitlines()[-1] == "loaded: []"
 
 
 def test_a_folder_that_cant_be_written_is_told(here):
@@ -145,15 +145,15 @@ def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
     """A stored study groups by any hyperparameter, alone or beside files, and its pending trials count."""
     (here / "little.yaml").write_text(SPEC)
     assert invoke("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
-    whole = invoke("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
-    assert whole.exit_code == 0, whole.output
+    first_report = invoke("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
+    assert first_report.exit_code == 0, first_report.output
     assert set(contents(here / "o")) == {"cells.tex", "cells.parquet"}
     stored = here / "studies" / "little"
     (stored / "spec.yaml").write_text(SPEC.replace("seeds: 3", "seeds: 5"))
     result = invoke("report", "little", "--by", "hidden_size")
     assert result.exit_code == 0, result.output
-    found = rows(stored / "tables" / "cells.csv")
-    assert [(row["hidden_size"], row["seeds"], row["pending"], row["complete"]) for row in found] == [
+    cells = rows(stored / "tables" / "cells.csv")
+    assert [(row["hidden_size"], row["seeds"], row["pending"], row["complete"]) for row in cells] == [
         ("2", "10", "4", "false"),
         ("3", "10", "4", "false"),
     ]
@@ -213,8 +213,10 @@ def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
     (here / "whole.csv").write_text(outcomes_of(widths))
     short = outcomes_of(widths).replace("NAU,7,2,false,,,200000", "NAU,7,2,false,,,8000")
     (here / "short.csv").write_text(short)
-    whole, found = (invoke("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv"))
-    assert (whole.exit_code, found.exit_code) == (0, 0)
+    long, shortened = (
+        invoke("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv")
+    )
+    assert (long.exit_code, shortened.exit_code) == (0, 0)
     before, after = (rows(here / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
     assert len(before) == len(after) == 40
     assert {row["time_to_success_until"] for row in after} == {"200000.0"}
@@ -222,8 +224,8 @@ def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
     assert [(row["model"], row["hidden_size"], row["ended_early"]) for row in changed] == [("NAU", "7", "1")]
     told = "1 trial ended unsolved before"
     text = (here / "short-report" / "report.md").read_text(encoding="utf-8")
-    for shown in (" ".join(found.output.split()), text):
+    for shown in (" ".join(shortened.output.split()), text):
         assert told in shown
         assert "NAU, hidden units 7 (1 of 3)" in shown
-    assert told not in whole.output
+    assert told not in long.output
     assert "iterations to success, mean up to 200k" in text

@@ -210,8 +210,8 @@ def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypat
     shutil.unpack_archive(elsewhere / "studies" / "mine" / code, elsewhere)
     (elsewhere / "mine.yaml").write_text(there.read_spec())
     before = there.done()
-    whole = api.load(elsewhere / "mine.yaml", ["seeds=3"], store=elsewhere / "studies", tracking_uri="off")
-    whole.run(local=True)
+    study = api.load(elsewhere / "mine.yaml", ["seeds=3"], store=elsewhere / "studies", tracking_uri="off")
+    study.run(local=True)
     assert before < there.done()
     assert len(there.done()) == len(there.read_results()) == 6
 

@@ -86,9 +86,9 @@ def test_tags_and_reasons_of_failures_are_shown(tmp_path: Path, monkeypatch: pyt
     entry = index._page.entries[0] if index._page else None
     assert entry is not None
     assert (entry.tags, entry.failed, entry.states) == (("a",), 3, "finished failures")
-    assert sorted((one.trials, "code 3" in one.reason, one.log.startswith("files/")) for one in entry.failures) == [
-        (1, True, True), (2, False, True),
-    ]  # fmt: skip
+    assert sorted(
+        (failure.trials, "code 3" in failure.reason, failure.log.startswith("files/")) for failure in entry.failures
+    ) == [(1, True, True), (2, False, True)]
     invoke("tag", "fails", "b")
     index.write()
     assert index._page is not None

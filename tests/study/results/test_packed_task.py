@@ -45,10 +45,10 @@ def _ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 def test_rows_that_are_left_out_are_told(ran: tuple[Path, str, str]) -> None:
     """Plan, run and report give the number of the table's rows without a number."""
     folder, plan, run = ran
-    said = "2 of the table's 60 rows lack a number and are left out"
-    assert said in " ".join(plan.split())
-    assert " ".join(run.split()).count(said) == 2  # before training, and below the table of results
-    assert said in (folder / "studies" / "ingots" / "report" / "report.md").read_text().replace("\n", " ")
+    notice = "2 of the table's 60 rows lack a number and are left out"
+    assert notice in " ".join(plan.split())
+    assert " ".join(run.split()).count(notice) == 2  # before training, and below the table of results
+    assert notice in (folder / "studies" / "ingots" / "report" / "report.md").read_text().replace("\n", " ")
 
 
 def test_models_are_compared_where_they_are_asked_the_same(ran: tuple[Path, str, str]) -> None:

@@ -44,10 +44,10 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     """Rows are the confirmed candidates by number, with trials of seeds unused in the search."""
-    found = load.load_results("little", here / "studies")
-    assert set(found.table["seed"].to_pylist()) == {4, 5, 6}
-    labels = [found.plan.labels[s.cell_id]["candidate"] for s in found.summaries]
-    numbers = {row: number for number, row in found.search.rows.items()}
+    results = load.load_results("little", here / "studies")
+    assert set(results.table["seed"].to_pylist()) == {4, 5, 6}
+    labels = [results.plan.labels[s.cell_id]["candidate"] for s in results.summaries]
+    numbers = {row: number for number, row in results.search.rows.items()}
     assert labels == [f"#{numbers[row]}" for row in range(len(labels))]
     result = invoke("show", "little")
     assert result.exit_code == 0, result.output
@@ -58,10 +58,10 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
 def test_the_winners_file_asks_for_what_is_done(here):
     """The winner's file of the report is a study whose trials are all stored."""
     file = here / "studies" / "little" / "report" / "winner.yaml"
-    found = load.load_results("little", here / "studies")
+    results = load.load_results("little", here / "studies")
     asked = make_plan(load_spec(file))
-    assert [cell.id for cell in asked.cells] == [found.summaries[0].cell_id]
-    assert {trial.id for trial in asked.trials} <= set(found.table["trial_id"].to_pylist())
+    assert [cell.id for cell in asked.cells] == [results.summaries[0].cell_id]
+    assert {trial.id for trial in asked.trials} <= set(results.table["trial_id"].to_pylist())
 
 
 def test_a_search_that_goes_on_reports_its_candidates_so(here):
@@ -69,13 +69,13 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
     kept = here / "studies" / "little" / "search.json"
     record = json.loads(kept.read_text())
     kept.write_text(json.dumps(record | {"winners": None}))
-    found = load.load_results("little", here / "studies")
-    assert not found.search.is_over
-    assert results_of_search.NOT_CONFIRMED in found.notices
+    results = load.load_results("little", here / "studies")
+    assert not results.search.is_over
+    assert results_of_search.NOT_CONFIRMED in results.notices
     tried = {candidate["cell_id"]: candidate["number"] for candidate in record["candidates"] if candidate["cell_id"]}
-    assert len(found.summaries) == len(tried) > 1
-    for row, summary in enumerate(found.summaries):
-        assert found.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
+    assert len(results.summaries) == len(tried) > 1
+    for row, summary in enumerate(results.summaries):
+        assert results.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
     result = invoke("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
     assert result.exit_code == 0, result.output
     assert {path.name for path in (here / "out").iterdir()} == {"report.html", ".report.json"}

@@ -53,10 +53,10 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
     printed = report("--standardise", "hard")
     assert "Standardised for hard" in printed
     assert "a fair comparison only if hard is determined" in " ".join(printed.split())
-    found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    row_of = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
     judged = [sum(levels[level][1] for levels in COUNTS.values()) for level in (EASY, HARD)]
     for model, levels in COUNTS.items():
-        (solved, trials), row = zip(*levels, strict=True), found[model]
+        (solved, trials), row = zip(*levels, strict=True), row_of[model]
         estimate = standardised_rate(solved, trials, judged)
         assert float(row["success_rate"]) == pytest.approx(sum(solved) / sum(trials))
         assert float(row["standardised"]) == pytest.approx(estimate.rate)
@@ -69,7 +69,7 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
     assert [pair["difference"], pair["difference_upper"]] == [tested["estimate"], tested["upper"]]
     assert float(pair["difference_upper"]) < 0
     assert float(pair["standardised"]) == pytest.approx(
-        float(found["a"]["standardised"]) - float(found["b"]["standardised"])
+        float(row_of["a"]["standardised"]) - float(row_of["b"]["standardised"])
     )
     assert float(pair["standardised_lower"]) < 0 < float(pair["standardised_upper"])
 
@@ -77,12 +77,12 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
 def test_rates_are_standardised_to_starts_of_a_file(here: Path) -> None:
     """Each row uses the file's starts of its own model, and its interval reflects their number."""
     assert "a fair comparison" not in report("--standardise", "hard", "--starts", "starts.csv")
-    found = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    row_of = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
     for model, levels in COUNTS.items():
         solved, trials = zip(*levels, strict=True)
         estimate = standardised_rate(solved, trials, [150, 50], 200)
-        assert float(found[model]["standardised"]) == pytest.approx(estimate.rate)
-        assert float(found[model]["standardised_lower"]) == pytest.approx(estimate.interval[0])
+        assert float(row_of[model]["standardised"]) == pytest.approx(estimate.rate)
+        assert float(row_of[model]["standardised_lower"]) == pytest.approx(estimate.interval[0])
     (here / "starts.csv").write_text("hard\n" + "0\n1\n" * 100)
     report("--standardise", "hard", "--starts", "starts.csv")
     alike = rows(here / "trials-report" / "standardised.csv")
@@ -106,8 +106,8 @@ def test_levels_that_a_row_never_had_are_shown(here: Path) -> None:
     ]
     (here / "trials.csv").write_text("\n".join(kept) + "\n")
     assert "starts at unseen levels" in report("--standardise", "hard")
-    found = {row["model"]: float(row["unseen"]) for row in rows(here / "trials-report" / "standardised.csv")}
-    assert found == {"a": pytest.approx(25 / 75), "b": 0.0, "c": 0.0}
+    unseen_share = {row["model"]: float(row["unseen"]) for row in rows(here / "trials-report" / "standardised.csv")}
+    assert unseen_share == {"a": pytest.approx(25 / 75), "b": 0.0, "c": 0.0}
 
 
 def test_trials_without_the_number_are_left_out_and_counted(here: Path) -> None:

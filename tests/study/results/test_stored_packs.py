@@ -44,9 +44,9 @@ def test_only_some_metrics_have_curves(tmp_path: Path) -> None:
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0, 1))
     every = StoredPacks(folder).curves("a")
-    some = StoredPacks(folder, without_curves=every[0].metrics.keys() - {"test_mse"}).curves("a")
+    thinned = StoredPacks(folder, without_curves=every[0].metrics.keys() - {"test_mse"}).curves("a")
     assert all({"test_mse"} < set(curve.metrics) for curve in every)
-    assert [(c.trial_id, list(c.metrics), list(c.iteration)) for c in some] == [
+    assert [(c.trial_id, list(c.metrics), list(c.iteration)) for c in thinned] == [
         (c.trial_id, ["test_mse"], list(c.iteration)) for c in every
     ]
 

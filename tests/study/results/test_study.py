@@ -54,8 +54,8 @@ def test_the_page_lists_every_trial_of_its_cell(here):
     standing = load.load_results("little", here / "studies")
     assert invoke("report", "little").exit_code == 0
     text = (here / "studies" / "little" / "report" / "report.html").read_text()
-    (found,) = re.findall(r'<script type="application/json" id="trials">(.*?)</script>', text)
-    data = json.loads(found)
+    (trials_json,) = re.findall(r'<script type="application/json" id="trials">(.*?)</script>', text)
+    data = json.loads(trials_json)
     rows = {s.cell_id: row for row, s in enumerate(standing.summaries)}
     stored = standing.table.to_pylist()
     assert sorted(zip(data["row"], data["seed"], data["trial_id"], strict=True)) == sorted(

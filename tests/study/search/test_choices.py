@@ -217,8 +217,8 @@ def test_a_stopped_search_among_lists_goes_on_with_the_same_suggestions(kinds, s
         assert is_exact
         assert json.dumps(resumed.ask()) == json.dumps(suggestions.ask())
         assert importance(spec, stored.candidates)["loss"].keys() == spec.ranges.explicit.keys()
-    assert [str(one.message) for one in caught] == []
-    assert {repr(one.params["either"]) for one in candidates} == {"'1'", "1", "True", "None"}
+    assert [str(item.message) for item in caught] == []
+    assert {repr(item.params["either"]) for item in candidates} == {"'1'", "1", "True", "None"}
 
 
 @pytest.mark.usefixtures("figures")

@@ -36,10 +36,10 @@ def solved(at, error=1e-6):
 def results(trials, cell=CELL):
     """Make a table of trials from their results."""
     made = []
-    for i, of in enumerate(trials):
-        metrics = {name: of[name] for name in ("sparsity_error",) if name in of}
-        at = of.get("solved_at_iteration")
-        made.append(Result(trial=Trial(cell, i), outcome=of["outcome"], metrics=metrics, solved_at_iteration=at))
+    for i, trial in enumerate(trials):
+        metrics = {name: trial[name] for name in ("sparsity_error",) if name in trial}
+        at = trial.get("solved_at_iteration")
+        made.append(Result(trial=Trial(cell, i), outcome=trial["outcome"], metrics=metrics, solved_at_iteration=at))
     return results_table(made)
 
 
@@ -184,24 +184,26 @@ def test_cells_of_other_lengths_are_judged_by_one_measure():
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
 def test_the_front_is_what_nothing_beats(pairs):
     """A candidate is on the front if and only if no other is as good in all objectives and better in one."""
-    of = objectives_of(["success_rate", "solved_at"], {})
-    of_each = [(float(a), float(b)) for a, b in pairs]
+    objectives = objectives_of(["success_rate", "solved_at"], {})
+    candidate_values = [(float(a), float(b)) for a, b in pairs]
     expected = {
-        i for i, (a, b) in enumerate(of_each) if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in of_each)
+        i
+        for i, (a, b) in enumerate(candidate_values)
+        if not any(x >= a and y <= b and (x, y) != (a, b) for x, y in candidate_values)
     }
-    assert set(front(of_each, of)) == expected
-    order = ranked(of_each, of)
-    assert sorted(order) == list(range(len(of_each)))
+    assert set(front(candidate_values, objectives)) == expected
+    order = ranked(candidate_values, objectives)
+    assert sorted(order) == list(range(len(candidate_values)))
     assert set(order[: len(expected)]) == expected
 
 
 @given(st.lists(st.integers(), unique=True, min_size=1, max_size=30), st.integers(1, 30))
-def test_a_spread_keeps_the_ends(some, most):
+def test_a_spread_keeps_the_ends(candidates, most):
     """A limited number of the front's candidates is selected, including its ends."""
-    selection = spread(some, most)
-    assert len(selection) == min(len(some), most)
-    assert selection[0] == some[0]
-    assert most == 1 or selection[-1] == some[-1]
+    selection = spread(candidates, most)
+    assert len(selection) == min(len(candidates), most)
+    assert selection[0] == candidates[0]
+    assert most == 1 or selection[-1] == candidates[-1]
 
 
 # --- any metric -------------------------------------------------------------------------------------------------
@@ -217,18 +219,20 @@ NUMBER = st.one_of(st.none(), st.floats(-3, 3), st.integers(-3, 3).map(float))
 
 def losses(numbers):
     """Compute a candidate's loss by each metric from its trials' numbers; None stands for divergence."""
-    known = np.array([one for one in numbers if one is not None], dtype=float)
+    known = np.array([number for number in numbers if number is not None], dtype=float)
     sample = Sample(len(numbers), np.array([]), dict.fromkeys(ANY, known))
-    of = objectives_of(list(ANY), ANY)
-    return {one.name: one.loss(v) for one, v in zip(of, value_of(sample, list(ANY), ANY, 0), strict=True)}
+    objectives = objectives_of(list(ANY), ANY)
+    return {
+        number.name: number.loss(v) for number, v in zip(objectives, value_of(sample, list(ANY), ANY, 0), strict=True)
+    }
 
 
-def as_loss(name, one):
-    return np.inf if one is None else -one if ANY[name].higher_is_better else one
+def as_loss(name, number):
+    return np.inf if number is None else -number if ANY[name].higher_is_better else number
 
 
-def not_above(some, others):
-    return {name: loss <= others[name] + 1e-12 * abs(others[name]) for name, loss in some.items()}
+def not_above(lower, others):
+    return {name: loss <= others[name] + 1e-12 * abs(others[name]) for name, loss in lower.items()}
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.integers(2, 5))
@@ -249,7 +253,7 @@ def test_a_metrics_value_does_not_get_worse_by_better_trials(numbers, data):
     for name in ANY:
         if as_loss(name, other) <= as_loss(name, numbers[place]):
             assert not_above(replaced, before)[name]
-        best = min(numbers, key=lambda one: as_loss(name, one))
+        best = min(numbers, key=lambda number: as_loss(name, number))
         assert not_above(losses([*numbers, best]), before)[name]
 
 
@@ -268,8 +272,8 @@ def test_trials_that_failed_count_as_the_worst():
     names = ["success_rate", *ANY]
     sample = Sample(4, np.array([1.0]), dict.fromkeys(ANY, np.array([0.6, 0.7, 0.8, 0.9])))
     value, broken, diverged = (
-        dict(zip(names, value_of(one, names, ANY, 10), strict=True))
-        for one in (sample, replace(sample, failed=4), replace(sample, finished=8))
+        dict(zip(names, value_of(case, names, ANY, 10), strict=True))
+        for case in (sample, replace(sample, failed=4), replace(sample, finished=8))
     )
     assert broken["success_rate"] == value["success_rate"] > diverged["success_rate"]
     assert [broken[name] for name in ANY] == [diverged[name] for name in ANY]

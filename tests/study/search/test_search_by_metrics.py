@@ -105,7 +105,7 @@ def test_two_objectives_have_a_front(lab: Path, tmp_path: Path) -> None:
     searched(spec_of(lab, search=search), store)
     findings = load_results("mine", store).search
     assert findings is not None
-    assert [one.is_higher_better for one in findings.objectives] == [True, False]
+    assert [objective.is_higher_better for objective in findings.objectives] == [True, False]
     assert all(0 <= candidate.values[0] <= 1 < candidate.values[1] + 2 for candidate in findings.candidates)
     assert "accuracy, mean of all trials, lower end" in (store / "mine" / "report" / "report.html").read_text()
 
@@ -149,7 +149,7 @@ def test_a_search_of_a_task_and_a_model_of_ones_own(packed_lab: Path, tmp_path: 
     searched(spec, store)
     search = load_results("spirals", store).search
     assert search is not None
-    assert [one.statistic for one in search.objectives] == ["mean", "median"]
+    assert [objective.statistic for objective in search.objectives] == ["mean", "median"]
     assert all(set(candidate.params) == {"learning_rate", "hidden", "optimizer"} for candidate in search.candidates)
     assert search.front
     assert (store / "spirals" / "report" / "candidates.csv").exists()

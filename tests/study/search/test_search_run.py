@@ -59,7 +59,7 @@ def ended(process: Process) -> None:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Callable[..., str]:
+def run_search(tmp_path: Path) -> Callable[..., str]:
     """Return a function that searches in this process, and returns its output."""
 
     def search_here(*more: str, text: str = SPEC) -> str:
@@ -96,54 +96,56 @@ def report_of(root: Path) -> list[Any]:
 def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
     """With kill -9 of the driver on Ray's workers, a search gives the results of a single process."""
     ended(search("--local", "--optuna-storage", "off", store="whole"))
-    whole = record_of(tmp_path / "whole")
+    undisturbed = record_of(tmp_path / "whole")
 
     driver = search("--cpus", "2", **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
     output, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == -signal.SIGKILL, output
     begun = record_of(tmp_path / "studies")
-    assert begun["candidates"] == whole["candidates"][: len(begun["candidates"])] or not all(
-        one["values"] for one in begun["candidates"]
+    assert begun["candidates"] == undisturbed["candidates"][: len(begun["candidates"])] or not all(
+        candidate["values"] for candidate in begun["candidates"]
     )
 
     ended(search("--cpus", "2"))
     record = record_of(tmp_path / "studies")
-    assert [one["params"] for one in record["candidates"]] == [one["params"] for one in whole["candidates"]]
-    assert record["winners"] == whole["winners"]
+    assert [candidate["params"] for candidate in record["candidates"]] == [
+        candidate["params"] for candidate in undisturbed["candidates"]
+    ]
+    assert record["winners"] == undisturbed["winners"]
     table = Store(tmp_path / "studies").study(NAME).read_results()
     assert len(set(table["trial_id"].to_pylist())) == table.num_rows
 
 
-def test_run_again_it_trains_nothing(found, tmp_path):
+def test_run_again_it_trains_nothing(run_search, tmp_path):
     """A finished search trains nothing more and gives the same report; so does a renamed one, from stored trials."""
-    assert "confirmed with fresh seeds" in found()
+    assert "confirmed with fresh seeds" in run_search()
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
-    found()
+    run_search()
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()} == files
     assert report_of(tmp_path / "studies") == first
 
-    output = found(text=SPEC.replace(f"study: {NAME}", "study: other"))
+    output = run_search(text=SPEC.replace(f"study: {NAME}", "study: other"))
     assert "trials are done already in other studies of this store" in output
     other = Store(tmp_path / "studies").study("other")
-    assert not [one for one in other.pack_ids() if not one.startswith("adopted-")]
+    assert not [pack_id for pack_id in other.pack_ids() if not pack_id.startswith("adopted-")]
     page = (tmp_path / "studies" / "other" / "report" / "report.html").read_text()
     assert "with fresh seeds" in page
 
 
 @pytest.mark.slow
-def test_optuna_and_its_dashboard_open_the_storage(found, tmp_path):
+def test_optuna_and_its_dashboard_open_the_storage(run_search, tmp_path):
     """The database in the study's folder is an Optuna study with every suggestion, and its dashboard serves it."""
-    found()
+    run_search()
     record = record_of(tmp_path / "studies")["candidates"]
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "wsgi.url_scheme": "http"}
     environ |= {"SERVER_NAME": "x", "SERVER_PORT": "0", "QUERY_STRING": ""}
     served: list[str] = []
     with opened(f"sqlite:///{tmp_path / 'studies' / NAME / 'optuna.db'}") as storage:
         study = optuna.load_study(study_name=NAME, storage=storage)
-        assert [trial.params for trial in study.trials] == [one["params"] for one in record]
-        assert [trial.values for trial in study.trials] == [one["values"] for one in record]
-        assert study.best_trial.user_attrs["cell"] in {one["cell_id"] for one in record}
+        assert [trial.params for trial in study.trials] == [candidate["params"] for candidate in record]
+        assert [trial.values for trial in study.trials] == [candidate["values"] for candidate in record]
+        assert study.best_trial.user_attrs["cell"] in {candidate["cell_id"] for candidate in record}
         app = optuna_dashboard.wsgi(storage)
         body = b"".join(app(environ, lambda status, headers, *more: served.append(status)))
     assert served == ["200 OK"]
@@ -151,19 +153,19 @@ def test_optuna_and_its_dashboard_open_the_storage(found, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_storage_that_is_away_costs_the_search_nothing(found, tmp_path):
+def test_a_storage_that_is_away_costs_the_search_nothing(run_search, tmp_path):
     """Without its database, the search has the same results, says so, and a later run writes all suggestions."""
-    output = found("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
+    output = run_search("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
     assert "nothing was written for Optuna's dashboard, and the search goes on" in output
     (tmp_path / "missing").mkdir()
-    found("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
+    run_search("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
     with opened(f"sqlite:///{tmp_path}/missing/optuna.db") as storage:
         study = optuna.load_study(study_name=NAME, storage=storage)
         assert len(study.trials) == len(record_of(tmp_path / "studies")["candidates"])
 
 
 @pytest.mark.slow
-def test_a_search_is_written_to_postgresql(found, monkeypatch):
+def test_a_search_is_written_to_postgresql(run_search, monkeypatch):
     """On PostgreSQL the storage equals that on SQLite, with the password in its own file."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
@@ -175,7 +177,7 @@ def test_a_search_is_written_to_postgresql(found, monkeypatch):
         try:
             monkeypatch.setenv("PGPASSFILE", str(server.password_file))
             database = server.database("optuna")
-            output = found("--optuna-storage", database.replace("+psycopg", ""))
+            output = run_search("--optuna-storage", database.replace("+psycopg", ""))
             with opened(database) as storage:
                 study = optuna.load_study(study_name=NAME, storage=storage)
                 assert study.best_trial.number in range(len(study.trials)), output
@@ -243,8 +245,8 @@ def test_what_is_never_possible_is_refused():
     never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
     with pytest.raises(Exception, match="sparsity_start < sparsity_end must hold"):
         parse_spec(text.replace("ranges:", never), source="search.yaml")
-    some = "ranges:\n  sparsity_start: {low: 0, high: 60}\n  sparsity_end: {low: 10, high: 50}"
-    assert parse_spec(text.replace("ranges:", some), source="search.yaml").search is not None
+    partly_possible = "ranges:\n  sparsity_start: {low: 0, high: 60}\n  sparsity_end: {low: 10, high: 50}"
+    assert parse_spec(text.replace("ranges:", partly_possible), source="search.yaml").search is not None
 
 
 def test_the_plan_of_a_search_says_what_it_takes(tmp_path, monkeypatch):

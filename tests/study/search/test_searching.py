@@ -42,12 +42,12 @@ SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
 def test_killed_at_any_moment_it_comes_to_the_same(sampler):
     """A search whose process dies after every few trials has the suggestions and results of an undisturbed one."""
     spec = spec_of(sampler=sampler)
-    whole, broken = MemoryFolder(), MemoryFolder()
-    search(spec, whole)
-    search(spec, broken, killed=True, chunk=17)
-    assert json.loads(broken.files[NAME]) == json.loads(whole.files[NAME])
-    assert set(broken.results) == set(whole.results)
-    assert len(broken.trained) == len(set(broken.trained))
+    undisturbed, interrupted = MemoryFolder(), MemoryFolder()
+    search(spec, undisturbed)
+    search(spec, interrupted, killed=True, chunk=17)
+    assert json.loads(interrupted.files[NAME]) == json.loads(undisturbed.files[NAME])
+    assert set(interrupted.results) == set(undisturbed.results)
+    assert len(interrupted.trained) == len(set(interrupted.trained))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -99,9 +99,9 @@ def test_whatever_else_is_in_the_code_counts(before: str, after: str):
 def test_docstrings_count_where_code_reads_them():
     """Code may use docstrings as data, in any of its files."""
     reader = b"import a\nprint(a.f.__doc__)"
-    one, other = b"def f():\n    'A prompt.'", b"def f():\n    'Another prompt.'"
-    assert digest(one) == digest(other)
-    assert parsed_digest({"a.py": one, "b.py": reader}) != parsed_digest({"a.py": other, "b.py": reader})
+    first, second = b"def f():\n    'A prompt.'", b"def f():\n    'Another prompt.'"
+    assert digest(first) == digest(second)
+    assert parsed_digest({"a.py": first, "b.py": reader}) != parsed_digest({"a.py": second, "b.py": reader})
 
 
 def test_all_bytes_count_where_code_reads_its_own_text():

@@ -97,8 +97,8 @@ def test_every_name_of_a_reports_rows_means_its_cell(named: Path) -> None:
 def test_a_claim_of_a_function_names_its_values(named: Path, text: str, first: str, second: str) -> None:
     """A hyperparameter's value is a name, as in the report's rows; so is a metric's title."""
     spec = study_of(named, **STUDY, grid={"method": ["a", "b"]})
-    ((one, other),) = claimed(spec, text, named)
-    assert (one.value("method"), other.value("method")) == (first, second)
+    ((cell, counterpart),) = claimed(spec, text, named)
+    assert (cell.value("method"), counterpart.value("method")) == (first, second)
 
 
 @pytest.mark.parametrize(

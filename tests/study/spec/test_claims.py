@@ -83,10 +83,12 @@ def test_metrics_with_limits_have_means_and_others_shares() -> None:
 
 def test_a_label_alone_is_a_name_where_there_is_one_model() -> None:
     """With one model its name may be omitted; with one cell, `at` may be."""
-    one = GRID.replace("models: [NMU, NAC-mul]", "models: [NMU]").replace("grid: {hidden_size: [2, 3]}\n", "")
-    of, other = claims("{late mild: solved_at, below: 15000}", "{NMU off: solved_at, exceeds: 2e3}", cells=one)
-    assert meant(of) == [(("NMU", 2, 1),)]
-    assert other.text == "NMU off: mean solved at exceeds 2,000"
+    single_cell = GRID.replace("models: [NMU, NAC-mul]", "models: [NMU]").replace("grid: {hidden_size: [2, 3]}\n", "")
+    first, second = claims(
+        "{late mild: solved_at, below: 15000}", "{NMU off: solved_at, exceeds: 2e3}", cells=single_cell
+    )
+    assert meant(first) == [(("NMU", 2, 1),)]
+    assert second.text == "NMU off: mean solved at exceeds 2,000"
 
 
 @pytest.mark.parametrize(

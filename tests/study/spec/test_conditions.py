@@ -133,7 +133,7 @@ def test_a_search_chooses_what_applies(parsed: Any) -> None:
     suggestions = Suggestions(Space(spec), spec.search)
     asked = [suggestions.ask() for _ in range(20)]
     assert asked[:2] == points
-    assert {("momentum" in one, one["optimizer"]) for one in asked} == {(True, "sgd"), (False, "adam")}
+    assert {("momentum" in choice, choice["optimizer"]) for choice in asked} == {(True, "sgd"), (False, "adam")}
     assert Space(spec).cell(asked[0]).value("momentum") is None
 
 

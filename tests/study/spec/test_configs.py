@@ -166,7 +166,9 @@ def test_nested_tables_are_dotted_names(folder: Path) -> None:
 def test_a_nested_hyperparameter_can_be_overridden(folder: Path) -> None:
     file = {"train": "lab:train", "grid": {"model": {"width": [8, 16]}}}
     spec = parsed(folder, ("fixed.model.width=4", "grid.optimizer.lr=[1, 2]"), **file)
-    assert [(one["model.width"], one["optimizer.lr"]) for one in hyperparameters(spec)] == [(4, 1.0), (4, 2.0)]
+    assert [
+        (values_of_cell["model.width"], values_of_cell["optimizer.lr"]) for values_of_cell in hyperparameters(spec)
+    ] == [(4, 1.0), (4, 2.0)]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_signature_is_the_schema(lab: Path) -> None:
 
 def test_every_mistake_is_in_one_error(lab: Path) -> None:
     """The error has mistakes of tables, hyperparameters and combinations, each with its place and a suggestion."""
-    found = mistakes_of(
+    mistakes = mistakes_of(
         study_of,
         lab,
         grid={"widht": [1], "rate": [0.5, -1]},
@@ -63,8 +63,8 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         "resources.cpu: unknown key; did you mean 'cpus'?",
     )
     for text in expected:
-        assert any(message.startswith(text) for message in found), (text, found)
-    assert len(found) == len(expected)
+        assert any(message.startswith(text) for message in mistakes), (text, mistakes)
+    assert len(mistakes) == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -91,30 +91,30 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, changed: dict[str, Any], message: str) -> None:
-    assert any(message in found for found in mistakes_of(study_of, lab, **changed))
+    assert any(message in mistake for mistake in mistakes_of(study_of, lab, **changed))
 
 
 def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
     """The message has its file, line, text and error, without the study's own traceback."""
     (lab / "mylab" / "training.py").write_text("import os\n\nos.lisdir\n")
-    [found] = mistakes_of(study_of, lab)
-    assert "mylab/training.py, line 3:\n    os.lisdir\nAttributeError" in found
-    assert "Traceback" not in found
-    assert "cache" not in found
+    [mistake] = mistakes_of(study_of, lab)
+    assert "mylab/training.py, line 3:\n    os.lisdir\nAttributeError" in mistake
+    assert "Traceback" not in mistake
+    assert "cache" not in mistake
 
 
 def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
     text = "from study import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
     (lab / "mylab" / "training.py").write_text(text)
-    [found] = mistakes_of(study_of, lab)
+    [mistake] = mistakes_of(study_of, lab)
     for part in (
         "mylab/training.py:3: train: 5 mistakes",
         "width: it has no annotation",
         "seed: it is missing",
         "rate: ",
     ):
-        assert part in found
-    assert "cache" not in found
+        assert part in mistake
+    assert "cache" not in mistake
 
 
 @pytest.mark.parametrize("make", [study_of, packed_study])
@@ -141,7 +141,7 @@ def test_a_series_is_declared_in_the_file(lab: Path) -> None:
         for names, others in (((), {"accuracy": "lower", "loss": "lower"}), (("accuracy", "loss"), {}))
     )
     assert ids(plain) == ids(series)
-    assert [(one.series, one.along, one.at) for one in series.family.metrics.values()] == [
+    assert [(metric.series, metric.along, metric.at) for metric in series.family.metrics.values()] == [
         ("error", "length", 0),
         ("error", "length", 1),
     ]

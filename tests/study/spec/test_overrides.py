@@ -159,12 +159,12 @@ def test_a_models_own_value_stays() -> None:
 @pytest.mark.parametrize("preset", ["input-size", "near-zero"])
 def test_presets_that_zip_iterations_can_be_cut_short(preset: str) -> None:
     """`study run PRESET protocol.iterations=1000` is a study of the same questions, each with 1000 iterations."""
-    whole, short = (
+    original, short = (
         make_plan(load_spec(preset)),
         make_plan(load_spec(preset, parse_overrides(["protocol.iterations=1000"]))),
     )
     assert {cell.iterations for cell in short.cells} == {1000}
-    assert len(short.cells) == len(whole.cells)
+    assert len(short.cells) == len(original.cells)
 
 
 @pytest.mark.parametrize("text", ["1e6", "0.1e5", "08", "1E5", "-.5e3", "null", "2001-01-02", "yes", "0-99", "a\nb"])

@@ -50,13 +50,13 @@ def test_trials_of_other_rates_share_a_pack(packed_lab: Path) -> None:
     shapes = {family_of(cell).shape(cell) for cell in study_cells(packed_study(packed_lab, grid=grid, fixed=None))}
     assert len(shapes) == 3
     for name, values in {"hidden": [2, 3], "optimizer": ["sgd", "adam"], "batch_size": [8, 9]}.items():
-        of = study_cells(packed_study(packed_lab, grid={name: values}, models=["mylab.models:mlp"], fixed=None))
-        assert len({family_of(cell).shape(cell) for cell in of}) == 2, name
+        cells = study_cells(packed_study(packed_lab, grid={name: values}, models=["mylab.models:mlp"], fixed=None))
+        assert len({family_of(cell).shape(cell) for cell in cells}) == 2, name
 
 
 def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     """The error has mistakes of tables, hyperparameters and combinations, each with its place and a suggestion."""
-    found = mistakes_of(
+    mistakes = mistakes_of(
         packed_study,
         packed_lab,
         task={"name": "mylab.tasks:Spirals", "trns": 2},
@@ -78,8 +78,8 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         "seeds: must be at least 1",
     )
     for text in expected:
-        assert any(message.startswith(text) for message in found), (text, found)
-    assert len(found) == len(expected), found
+        assert any(message.startswith(text) for message in mistakes), (text, mistakes)
+    assert len(mistakes) == len(expected), mistakes
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,18 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
-    found = mistakes_of(packed_study, packed_lab, **({"models": ["mylab.models:mlp"]} | changed))
-    assert any(message in one for one in found), found
-    assert not any("cache" in one for one in found)
+    mistakes = mistakes_of(packed_study, packed_lab, **({"models": ["mylab.models:mlp"]} | changed))
+    assert any(message in problem for problem in mistakes), mistakes
+    assert not any("cache" in problem for problem in mistakes)
 
 
 def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
-    found = mistakes_of(
+    mistakes = mistakes_of(
         packed_study, packed_lab, task={"name": "mylab.tasks:Thawed"}, models=["mylab.models:mpl", "mylab.models:mlp"]
     )
-    assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
-    found = mistakes_of(packed_study, packed_lab, task={"name": "mylab.task:Spirals"}, models=["nothing"])
-    assert [message.partition(":")[0] for message in found] == ["task.name", "models[1]"]
+    assert [message.partition(":")[0] for message in mistakes] == ["task.name", "models[1]"]
+    mistakes = mistakes_of(packed_study, packed_lab, task={"name": "mylab.task:Spirals"}, models=["nothing"])
+    assert [message.partition(":")[0] for message in mistakes] == ["task.name", "models[1]"]
 
 
 def test_a_module_class_is_a_model(packed_lab: Path) -> None:

@@ -37,13 +37,13 @@ def spec(folder: Path | None = None, **changed: Any) -> Spec:
 def test_a_preset_trains_each_task():
     """A preset has its question and known models, and the metrics of the task with its fields."""
     names = offers.names("stable_tasks")
-    of_tasks = [one for preset in preset_names() if (one := load_spec(preset)).task_name in names]
-    assert {one.task_name for one in of_tasks} == set(names)
-    for one in of_tasks:
-        assert isinstance(one, PackedSpec)
-        assert one.question
-        assert one.declared.revision == f"{one.task_name} {packed_task(one.task_name).revision}"
-        assert {cell.model for cell in study_cells(one)} == {model.name for model in one.model_tables}
+    task_specs = [task_spec for preset in preset_names() if (task_spec := load_spec(preset)).task_name in names]
+    assert {task_spec.task_name for task_spec in task_specs} == set(names)
+    for task_spec in task_specs:
+        assert isinstance(task_spec, PackedSpec)
+        assert task_spec.question
+        assert task_spec.declared.revision == f"{task_spec.task_name} {packed_task(task_spec.task_name).revision}"
+        assert {cell.model for cell in study_cells(task_spec)} == {model.name for model in task_spec.model_tables}
 
 
 def test_metrics_follow_from_the_fields():

@@ -277,11 +277,11 @@ def test_a_mistake_says_where_it_is_and_what_must_hold(folder: Path, mistake: st
     with pytest.raises(SpecError) as caught:
         study_with(folder, **changed)
     problems, lines = caught.value.problems, text_with(**changed).splitlines()
-    assert [f"{one.where}: {one.message}".replace(str(folder), "FOLDER") for one in problems] == expected
-    for one in problems:
-        assert one.line is not None
-        key = lines[one.line - 1].strip().partition(":")[0]
-        assert one.where.endswith(key) or "is missing" in one.message
+    assert [f"{problem.where}: {problem.message}".replace(str(folder), "FOLDER") for problem in problems] == expected
+    for problem in problems:
+        assert problem.line is not None
+        key = lines[problem.line - 1].strip().partition(":")[0]
+        assert problem.where.endswith(key) or "is missing" in problem.message
 
 
 def test_all_mistakes_are_found_at_once(folder: Path) -> None:
@@ -375,7 +375,7 @@ def test_a_search_draws_numbers_where_its_limits_are_written_as_such(folder: Pat
     """Between 0.0 and 1.0 there are more than two integers; a single limit doesn't decide."""
     ranges = {"lr": {"low": 0.0, "high": 1.0}, "optimizer": {"low": 1, "high": 4.0}}
     spec = study_with(folder, grid=None, ranges=ranges, search={"objective": "loss", "trials": 100})
-    assert {name: one.kind for name, one in spec.family.hyperparameters.items()} == {
+    assert {name: hyperparameter.kind for name, hyperparameter in spec.family.hyperparameters.items()} == {
         "lr": "number",
         "optimizer": "whole",
     }

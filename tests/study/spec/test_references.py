@@ -39,7 +39,7 @@ def test_each_cell_has_the_references_of_its_question(packed_lab: Path) -> None:
     size = {cell.id: cell.value("size") for cell in plan.cells}
     exact = {cell.value("size"): cell.id for cell in plan.cells if cell.model == EXACT}
     assert len(size) == 6
-    assert criterion.reference_of == {cell: exact[of] for cell, of in size.items()}
+    assert criterion.reference_of == {cell: exact[cell_size] for cell, cell_size in size.items()}
     assert criterion.seeds == dict.fromkeys(exact.values(), range(3))
     assert plan.judges_at_the_end
 
@@ -139,7 +139,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
 def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any], message: str) -> None:
     """Each mistake has its place, its value and a suggestion."""
     problems = mistakes_of(reference_study, packed_lab, **changed)
-    assert any(message in one for one in problems), problems
+    assert any(message in problem for problem in problems), problems
     assert len(problems) <= 2, problems
 
 

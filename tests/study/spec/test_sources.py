@@ -20,16 +20,19 @@ def trials(seeds: str) -> tuple[Trial, ...]:
 
 
 def sources(seeds: str) -> list[tuple[int, int, int | None]]:
-    return [(of.init, of.data, of.evaluation) for of in (trial.sources for trial in trials(seeds))]
+    return [
+        (combination.init, combination.data, combination.evaluation)
+        for combination in (trial.sources for trial in trials(seeds))
+    ]
 
 
 @pytest.mark.parametrize(
     "of", [Sources(0, 1), Sources(1, 0), Sources(0, 0, 0), Sources(2**21 - 2, 2**21 - 2, 2**21 - 3), Sources(5, 5, 9)]
 )
-def test_a_number_stands_for_a_combination(of: Sources) -> None:
+def test_a_number_stands_for_a_combination(combination: Sources) -> None:
     """Each combination has a unique negative number that identifies it; a plain seed has its own number."""
-    assert -(2**63) <= of.seed < 0
-    assert sources_of(of.seed) == of
+    assert -(2**63) <= combination.seed < 0
+    assert sources_of(combination.seed) == combination
     assert sources_of(2**62) == Sources(2**62, 2**62)
     assert Sources(7, 7).seed == 7
 
@@ -37,7 +40,7 @@ def test_a_number_stands_for_a_combination(of: Sources) -> None:
 def test_numbers_of_combinations_differ() -> None:
     """For small seeds of all sources, no two combinations share a number."""
     every = [Sources(i, j, k) for i in range(4) for j in range(4) for k in (None, 0, 1, 2)]
-    assert len({of.seed for of in every}) == len(every)
+    assert len({combination.seed for combination in every}) == len(every)
 
 
 def test_combinations_are_told_as_what_they_are() -> None:

@@ -67,16 +67,16 @@ seeds: 0
 
 def test_five_mistakes_are_told_in_one_message() -> None:
     """The message names all five mistakes with their lines and nearest names."""
-    found = problems(FIVE)
-    assert [problem.line for problem in found] == [2, 5, 7, 11, 12]
-    assert [problem.where for problem in found] == [
+    reported = problems(FIVE)
+    assert [problem.line for problem in reported] == [2, 5, 7, 11, 12]
+    assert [problem.where for problem in reported] == [
         "task.operation",
         "models[2].fixed.sparsity_strength",
         "grid.hiden_size",
         "zip.schedule[2].sparsity_end",
         "seeds",
     ]
-    told = [problem.message for problem in found]
+    told = [problem.message for problem in reported]
     assert "did you mean 'mul'?" in told[0]
     assert "NAC-mul has no sparsity regulariser" in told[1]
     assert "did you mean 'hidden_size'?" in told[2]
@@ -240,11 +240,11 @@ def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, me
     keys |= dict([given.split(": ", 1)])
     text = "\n".join(f"{key}: {value}" for key, value in keys.items())
     tracemalloc.start()
-    found = problems(text)
+    reported = problems(text)
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()
-    assert len(found) == 1
-    assert message in found[0].message
+    assert len(reported) == 1
+    assert message in reported[0].message
 
 
 def test_keys_given_twice_are_told() -> None:
@@ -365,10 +365,10 @@ def test_a_model_goes_before_what_is_set_for_all() -> None:
         grid={"hidden_size": [2, 3]},
         zip={"s": [{"sparsity_start": 10, "sparsity_end": 50}, {"sparsity_start": 20, "sparsity_end": 60}]},
     )
-    found = [(c.learning_rate, c.hidden_size, c.sparsity_start, c.sparsity_end) for c in typed_cells(spec)]
+    values = [(c.learning_rate, c.hidden_size, c.sparsity_start, c.sparsity_end) for c in typed_cells(spec)]
     mine = [(0.1, 7, 5, 50), (0.1, 7, 5, 60)]
     common = [(0.5, h, s, e) for h in (2, 3) for s, e in ((10, 50), (20, 60))]
-    assert found == mine + common
+    assert values == mine + common
 
 
 def test_every_hyperparameter_of_a_cell_can_be_set() -> None:
@@ -381,8 +381,8 @@ def test_schema_has_every_name() -> None:
 
     Only a user's task may have unlisted fields.
     """
-    found = json.loads(json.dumps(schema()))
-    tables = found["$defs"]
+    stored_schema = json.loads(json.dumps(schema()))
+    tables = stored_schema["$defs"]
     assert set(tables["Fixed"]["properties"]) == set(HYPERPARAMETERS)
     assert set(tables["Grid"]["properties"]) == set(HYPERPARAMETERS)
     assert set(tables["Point"]["properties"]) == {"label", *HYPERPARAMETERS}
@@ -498,25 +498,25 @@ seeds:
 
 def test_mistakes_of_until_are_told_with_all_others() -> None:
     """Each mistake under `seeds` has its line and nearest name, in one message with mistakes of other tables."""
-    found = {problem.where: problem for problem in problems(UNTIL)}
-    assert {where: problem.line for where, problem in found.items()} == {
+    reported = {problem.where: problem for problem in problems(UNTIL)}
+    assert {where: problem.line for where, problem in reported.items()} == {
         "grid.hiden_size": 6,
         "seeds.until.half_width": 9,
         "seeds.until.different_form": 10,
         "seeds.until.batch": 12,
     }
-    assert found["seeds.until.half_width"].message == "must be < 0.5, but got 0.7"
-    assert "did you mean 'different_from'?" in found["seeds.until.different_form"].message
-    assert found["seeds.until.batch"].message == "batch <= max must hold, but got 20 and max 10"
+    assert reported["seeds.until.half_width"].message == "must be < 0.5, but got 0.7"
+    assert "did you mean 'different_from'?" in reported["seeds.until.different_form"].message
+    assert reported["seeds.until.batch"].message == "batch <= max must hold, but got 20 and max 10"
 
 
 def test_one_of_both_ends_must_be_given() -> None:
     """A width and a compared model are two questions: both together are a mistake at `until`."""
     both = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
-    (found,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
-    assert (found.where, found.line) == ("seeds.until", 9)
+    (problem,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
+    assert (problem.where, problem.line) == ("seeds.until", 9)
     assert (
-        found.message
+        problem.message
         == "must have exactly one of half_width, different_from and claims, but has half_width and different_from"
     )
 

@@ -128,10 +128,10 @@ def test_many_samples_are_what_each_is(bound):
 def test_resamples_in_parts_are_the_same(bound, monkeypatch):
     """Resamples that exceed memory are drawn in parts, and are the same."""
     x = np.random.default_rng(1).normal(size=200)
-    whole = bound(x)
+    expected = bound(x)
     monkeypatch.setattr(bootstrap, "_AT_ONCE", 200 * 300)
     assert sum(counts.shape[1] for counts in bootstrap.resamples(200)) == bootstrap.RESAMPLES
-    np.testing.assert_array_equal(bound(x), whole)
+    np.testing.assert_array_equal(bound(x), expected)
 
 
 @BOUNDS

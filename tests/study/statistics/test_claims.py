@@ -120,8 +120,8 @@ def test_the_last_look_decides_by_the_exact_test_with_what_is_left() -> None:
     values = [1.0, 0.0, 1.0, 0.0, 1.0] * 12  # 36 of 60, p = 0.077
     assert ClaimTest(LOOKS).follow([sample(values)]).state == "undecided"
     values[1] = values[3] = 1.0  # 38, p = 0.026
-    one = ClaimTest((60,)).follow([sample(values)])
-    assert (one.state, one.p_values[0] is not None) == ("shown", True)
+    single_look = ClaimTest((60,)).follow([sample(values)])
+    assert (single_look.state, single_look.p_values[0] is not None) == ("shown", True)
     assert ClaimTest(LOOKS).follow([sample(values)]).state == "undecided"
     values[6] = 1.0  # 39, p = 0.014
     assert ClaimTest(LOOKS).follow([sample(values)]).state == "shown"
@@ -213,10 +213,10 @@ def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
 def test_what_an_earlier_last_look_showed_stays_shown() -> None:
     """If seeds are added until claims are decided, raising the maximum doesn't undo a verdict."""
     numbers = np.array([1.0, 1.0, 1.0, 0.0] * 5 + [NAN] * 20)
-    whole, partial = (ClaimSample(numbers, 0.5, kind="rate", complete=count) for count in (None, 20))
-    assert ClaimTest((10, 20)).follow([whole]).state == "shown"
+    complete, partial = (ClaimSample(numbers, 0.5, kind="rate", complete=count) for count in (None, 20))
+    assert ClaimTest((10, 20)).follow([complete]).state == "shown"
     raised = ClaimTest((10, 20, 30, 40), earlier=(EarlierLook(20, 0.025, 0.025),))
-    course = raised.follow([whole])
+    course = raised.follow([complete])
     assert (course.state, course.seeds) == ("shown", (20,))
     assert ClaimTest((10, 20, 30, 40)).follow([partial]).state == "open"
 

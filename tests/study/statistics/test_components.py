@@ -20,9 +20,9 @@ def drawn(
     shares: tuple[float, float, float], shape: tuple[int, int], seed: int = 0, *, is_nested: bool = False
 ) -> Floats:
     rng = np.random.default_rng(seed)
-    a, b, rest = np.sqrt(shares)
+    a, b, residual = np.sqrt(shares)
     of_second = rng.normal(size=shape) if is_nested else rng.normal(size=(1, shape[1]))
-    return a * rng.normal(size=(shape[0], 1)) + b * of_second + rest * rng.normal(size=shape)
+    return a * rng.normal(size=(shape[0], 1)) + b * of_second + residual * rng.normal(size=shape)
 
 
 def analysis_of_variance(y: Floats) -> list[float]:
@@ -31,8 +31,8 @@ def analysis_of_variance(y: Floats) -> list[float]:
     mean, of_rows, of_columns = y.mean(), y.mean(axis=1, keepdims=True), y.mean(axis=0, keepdims=True)
     first = columns * np.sum((of_rows - mean) ** 2) / (rows - 1)
     second = rows * np.sum((of_columns - mean) ** 2) / (columns - 1)
-    rest = np.sum((y - of_rows - of_columns + mean) ** 2) / ((rows - 1) * (columns - 1))
-    return [(first - rest) / columns, (second - rest) / rows, rest]
+    residual = np.sum((y - of_rows - of_columns + mean) ** 2) / ((rows - 1) * (columns - 1))
+    return [(first - residual) / columns, (second - residual) / rows, residual]
 
 
 def test_a_complete_array_is_analysed_as_usual() -> None:
@@ -52,7 +52,7 @@ def test_pairs_give_the_same_one_by_one() -> None:
             if p != q:
                 kind = "row" if i == k else "column" if j == m else "none"
                 products[kind].append(values[p] * values[q])
-    row, column, none = (float(np.mean(of)) for of in products.values())
+    row, column, none = (float(np.mean(pair_products)) for pair_products in products.values())
     left = float(np.mean(values**2)) - row - column + none
     assert _variances(np.where(mask, y, 0.0), mask, False).tolist() == pytest.approx([row - none, column - none, left])
 
@@ -71,23 +71,23 @@ def test_estimates_are_right_on_average(is_nested: bool) -> None:
 def test_order_place_and_scale_of_numbers_say_nothing() -> None:
     """Order, location and unit of the numbers don't change the shares; variances change with the unit."""
     y, rng = drawn((0.6, 0.1, 0.3), (12, 9)), np.random.default_rng(3)
-    of = variance_shares(y)
+    shares = variance_shares(y)
     moved = variance_shares(7 - 3 * y[rng.permutation(12)][:, rng.permutation(9)])
-    assert of is not None
+    assert shares is not None
     assert moved is not None
-    assert moved.shares == pytest.approx(of.shares, abs=1e-9)
-    assert moved.variances == pytest.approx([9 * v for v in of.variances], abs=1e-9)
+    assert moved.shares == pytest.approx(shares.shares, abs=1e-9)
+    assert moved.variances == pytest.approx([9 * v for v in shares.variances], abs=1e-9)
     turned = variance_shares(y.T)
     assert turned is not None
-    assert turned.shares[:2] == pytest.approx(of.shares[1::-1])
+    assert turned.shares[:2] == pytest.approx(shares.shares[1::-1])
 
 
 def test_a_source_without_effect_may_have_no_share() -> None:
     """Its interval reaches 0, unlike that of the dominant source; a zero residual has no share."""
-    of = variance_shares(drawn((0.7, 0.0, 0.3), (20, 20)))
-    assert of is not None
-    assert of.intervals[0][0] > 0.3
-    assert of.intervals[1][0] == 0
+    shares = variance_shares(drawn((0.7, 0.0, 0.3), (20, 20)))
+    assert shares is not None
+    assert shares.intervals[0][0] > 0.3
+    assert shares.intervals[1][0] == 0
     decided = variance_shares(np.repeat(np.arange(10.0)[:, None], 10, axis=1))
     assert decided is not None
     assert decided.shares == pytest.approx((1, 0, 0))
@@ -97,33 +97,33 @@ def test_a_source_without_effect_may_have_no_share() -> None:
 def test_success_has_the_shares_of_the_latent_numbers(rate: float) -> None:
     """With many seeds the latent shares are estimated, whatever the rate."""
     y = drawn((0.5, 0.2, 0.3), (120, 120), 5)
-    of = variance_shares((y < special.ndtri(rate)).astype(float), is_success=True)
-    assert of is not None
-    assert of.shares == pytest.approx((0.5, 0.2, 0.3), abs=0.12)
-    assert sum(of.shares) == pytest.approx(1)
-    assert of.variances[0] < 0.5 * rate * (1 - rate)  # the shares of the 0s and 1s are smaller
+    shares = variance_shares((y < special.ndtri(rate)).astype(float), is_success=True)
+    assert shares is not None
+    assert shares.shares == pytest.approx((0.5, 0.2, 0.3), abs=0.12)
+    assert sum(shares.shares) == pytest.approx(1)
+    assert shares.variances[0] < 0.5 * rate * (1 - rate)  # the shares of the 0s and 1s are smaller
 
 
 def test_nested_seeds_have_two_shares() -> None:
     """The second share includes the combination's, and its variance counts trials, not shared seeds."""
-    of = variance_shares(drawn((0.4, 0.3, 0.3), (30, 8), is_nested=True), is_nested=True)
-    assert of is not None
-    assert of.shares[2] == of.variances[1] == 0
-    assert of.shares[0] == pytest.approx(0.4, abs=0.2)
-    a, _, rest = of.variances
-    assert of.standard_error == pytest.approx(math.sqrt(a / 30 + rest / 240))
+    shares = variance_shares(drawn((0.4, 0.3, 0.3), (30, 8), is_nested=True), is_nested=True)
+    assert shares is not None
+    assert shares.shares[2] == shares.variances[1] == 0
+    assert shares.shares[0] == pytest.approx(0.4, abs=0.2)
+    a, _, residual = shares.variances
+    assert shares.standard_error == pytest.approx(math.sqrt(a / 30 + residual / 240))
 
 
 def test_a_few_missing_numbers_change_little() -> None:
     """Shares are estimated from the available trials."""
     y = drawn((0.6, 0.0, 0.4), (20, 20), 8)
-    whole = variance_shares(y)
+    complete = variance_shares(y)
     y[2, 3] = y[5, 5] = y[9, 0] = NAN
-    of = variance_shares(y)
-    assert whole is not None
-    assert of is not None
-    assert of.trials == 397
-    assert of.shares == pytest.approx(whole.shares, abs=0.03)
+    shares = variance_shares(y)
+    assert complete is not None
+    assert shares is not None
+    assert shares.trials == 397
+    assert shares.shares == pytest.approx(complete.shares, abs=0.03)
 
 
 def test_seeds_without_trials_say_nothing() -> None:
@@ -137,20 +137,20 @@ def test_seeds_without_trials_say_nothing() -> None:
 @pytest.mark.parametrize("is_success", [False, True])
 def test_few_trials_have_shares_or_none(is_success: bool, is_nested: bool) -> None:
     """With any missing trials, intervals within [0, 1] contain their shares, or are absent, without a warning."""
-    rng, found = np.random.default_rng(9), 0
+    rng, count = np.random.default_rng(9), 0
     for _ in range(150):
         shape = (int(rng.integers(2, 6)), int(rng.integers(2, 6)))
         y = drawn((0.4, 0.2, 0.4), shape, int(rng.integers(1000)))
         y = (y > 0).astype(float) if is_success else y
         y[rng.random(shape) < rng.choice([0.1, 0.4, 0.7])] = NAN
-        of = variance_shares(y, is_success=is_success, is_nested=is_nested)
-        if of is not None:
-            found += 1
-            assert sum(of.shares) == pytest.approx(1)
-            for share, (low, high) in zip(of.shares, of.intervals, strict=True):
+        shares = variance_shares(y, is_success=is_success, is_nested=is_nested)
+        if shares is not None:
+            count += 1
+            assert sum(shares.shares) == pytest.approx(1)
+            for share, (low, high) in zip(shares.shares, shares.intervals, strict=True):
                 assert 0 <= low <= high <= 1
                 assert low - 1e-9 <= share <= high + 1e-9
-    assert 20 <= found <= 140
+    assert 20 <= count <= 140
 
 
 def test_seeds_are_left_out_one_at_a_time() -> None:
@@ -171,9 +171,9 @@ def test_seeds_are_left_out_one_at_a_time() -> None:
 
 def test_more_trials_bring_most_where_they_are_new_in_what_matters() -> None:
     """New seeds of a source without effect add no precision, and plain seeds add the most."""
-    of = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
-    first, second, both = of.errors_after(100)
-    assert second == of.standard_error
+    shares = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
+    first, second, both = shares.errors_after(100)
+    assert second == shares.standard_error
     assert both < first < second
     assert first == pytest.approx(math.sqrt(0.2 / 20))
 
@@ -235,11 +235,11 @@ def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_succes
     for seed in range(200):
         y = drawn(shares, (seeds, seeds), 100 + seed)
         values = (y < 0).astype(float) if is_success else y
-        of = variance_shares(values, is_success=is_success)
-        assert (of is None) == (np.ptp(values) == 0)
-        if of is None:
+        estimate = variance_shares(values, is_success=is_success)
+        assert (estimate is None) == (np.ptp(values) == 0)
+        if estimate is None:
             continue
-        for place, ((low, high), share) in enumerate(zip(of.intervals, shares, strict=True)):
+        for place, ((low, high), share) in enumerate(zip(estimate.intervals, shares, strict=True)):
             missed[place] += not low - 1e-9 <= share <= high + 1e-9
     assert missed.max() <= 200 * 0.05 + 3 * math.sqrt(200 * 0.05 * 0.95)
 

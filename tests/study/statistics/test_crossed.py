@@ -14,8 +14,8 @@ from study import statistics
 def crossed(seed, shape, shares):
     """Draw differences with these variances of the first source, the second, and their combination."""
     rng = np.random.default_rng(seed)
-    a, b, rest = np.sqrt(shares)
-    return a * rng.normal(size=(shape[0], 1)) + b * rng.normal(size=(1, shape[1])) + rest * rng.normal(size=shape)
+    a, b, residual = np.sqrt(shares)
+    return a * rng.normal(size=(shape[0], 1)) + b * rng.normal(size=(1, shape[1])) + residual * rng.normal(size=shape)
 
 
 @pytest.mark.parametrize("shares", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.3, 0.3, 0.4)])

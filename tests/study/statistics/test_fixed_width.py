@@ -122,9 +122,9 @@ def test_it_ends_narrow_or_with_all_seeds(sampling, seed, rate):
 
 def test_more_seeds_allowed_than_ever_needed_change_nothing():
     """If every study ends long before, a greater `most` costs neither time nor width."""
-    some, many = (FixedWidth(half_width=0.1, batch=20, most=most) for most in (200, 10**6))
-    assert some.nominal == many.nominal
-    assert some.expected(0.5) == many.expected(0.5) < 200
+    few, many = (FixedWidth(half_width=0.1, batch=20, most=most) for most in (200, 10**6))
+    assert few.nominal == many.nominal
+    assert few.expected(0.5) == many.expected(0.5) < 200
 
 
 def test_one_look_costs_nothing():

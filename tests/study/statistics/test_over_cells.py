@@ -44,22 +44,24 @@ def test_seeds_in_common_make_the_interval_wider():
     (sample,) = drawn(1, 20).samples
     copies = SeedValues(dict.fromkeys(range(8), sample))
     others = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
-    one, same, apart = (
+    single, same, apart = (
         np.subtract(*reversed(statistics.interquartile_mean_over_cells(values).interval))
         for values in (SeedValues({0: sample}), copies, others)
     )
-    assert same >= one
+    assert same >= single
     assert apart == pytest.approx(same / math.sqrt(8), rel=0.2)
 
 
 def test_the_order_of_cells_and_seeds_does_not_matter():
     """Permuted values have the same estimates and intervals, to the last bit."""
     values = drawn(3, 9)
-    turned = SeedValues({cell: dict(reversed(of.items())) for cell, of in reversed(values.by_cell.items())})
+    turned = SeedValues({cell: dict(reversed(sample.items())) for cell, sample in reversed(values.by_cell.items())})
     for estimate in (
         statistics.interquartile_mean_over_cells,
-        lambda some: statistics.performance_profile(some, higher_is_better=True).reach,
-        lambda some: statistics.probability_of_improvement(of=some, over=drawn(seed=5), higher_is_better=True),
+        lambda sample_values: statistics.performance_profile(sample_values, higher_is_better=True).reach,
+        lambda sample_values: statistics.probability_of_improvement(
+            of=sample_values, over=drawn(seed=5), higher_is_better=True
+        ),
     ):
         assert estimate(values) == estimate(turned)
 
@@ -74,8 +76,8 @@ def test_few_seeds_and_equal_values_have_no_interval():
 def test_cells_that_lack_some_seeds_have_an_interval():
     """Resamples that leave a cell without a seed don't count."""
     values = drawn(2, 12).by_cell
-    some = SeedValues({**values, "few": {seed: 0.1 * seed for seed in range(6, 12)}})
-    both = statistics.interquartile_mean_over_cells(some)
+    incomplete = SeedValues({**values, "few": {seed: 0.1 * seed for seed in range(6, 12)}})
+    both = statistics.interquartile_mean_over_cells(incomplete)
     assert both.interval[0] < both.value < both.interval[1]
 
 
@@ -117,13 +119,13 @@ def test_the_band_of_one_cell_is_kolmogorovs():
 def test_the_band_of_many_cells_is_narrower_unless_they_are_copies():
     """Cells with other seeds average out; copies add no information; equal values have no narrow band."""
     (sample,) = drawn(1, 20).samples
-    one = statistics.performance_profile(SeedValues({0: sample}), higher_is_better=True).reach
+    single = statistics.performance_profile(SeedValues({0: sample}), higher_is_better=True).reach
     copies = SeedValues(dict.fromkeys(range(8), sample))
-    assert statistics.performance_profile(copies, higher_is_better=True).reach == pytest.approx(one, rel=1e-4)
+    assert statistics.performance_profile(copies, higher_is_better=True).reach == pytest.approx(single, rel=1e-4)
     others = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
-    assert 0.25 * one < statistics.performance_profile(others, higher_is_better=True).reach < 0.5 * one
+    assert 0.25 * single < statistics.performance_profile(others, higher_is_better=True).reach < 0.5 * single
     equal = SeedValues({cell: dict.fromkeys(range(20), 1.0) for cell in range(8)})
-    assert statistics.performance_profile(equal, higher_is_better=True).reach == pytest.approx(one, rel=1e-4)
+    assert statistics.performance_profile(equal, higher_is_better=True).reach == pytest.approx(single, rel=1e-4)
 
 
 def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
@@ -141,24 +143,24 @@ def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
 
 def test_with_seeds_of_their_own_the_probability_is_that_of_mann_and_whitney():
     """In each cell it is U/(m n), with ties counted half."""
-    of, over = drawn(3, 9, digits=1, shift=0.4), drawn(3, 7, seed=1, first_seed=100, digits=1)
+    first, second = drawn(3, 9, digits=1, shift=0.4), drawn(3, 7, seed=1, first_seed=100, digits=1)
     expected = np.mean(
         [
             stats.mannwhitneyu(a, b).statistic / (a.size * b.size)
-            for a, b in zip(samples(of), samples(over), strict=True)
+            for a, b in zip(samples(first), samples(second), strict=True)
         ]
     )
-    both = statistics.probability_of_improvement(of=of, over=over, higher_is_better=True)
+    both = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
     assert both.value == pytest.approx(expected)
-    lower = statistics.probability_of_improvement(of=of, over=over, higher_is_better=False)
+    lower = statistics.probability_of_improvement(of=first, over=second, higher_is_better=False)
     assert lower.value == pytest.approx(1 - expected)
 
 
 def test_trials_of_one_seed_are_not_compared_with_each_other():
     """By hand: of pairs with different seeds, the first wins one and a half of two."""
-    of, over = SeedValues({"a": {0: 3.0, 1: 5.0}}), SeedValues({"a": {0: 5.0, 1: 2.0}})
-    assert statistics.probability_of_improvement(of=of, over=over, higher_is_better=True).value == 0.75
-    assert statistics.probability_of_improvement(of=of, over=of, higher_is_better=True).value == 0.5
+    first, second = SeedValues({"a": {0: 3.0, 1: 5.0}}), SeedValues({"a": {0: 5.0, 1: 2.0}})
+    assert statistics.probability_of_improvement(of=first, over=second, higher_is_better=True).value == 0.75
+    assert statistics.probability_of_improvement(of=first, over=first, higher_is_better=True).value == 0.5
 
 
 def test_the_two_probabilities_of_a_pair_add_up_to_one():
@@ -178,7 +180,7 @@ def test_the_variance_is_the_jackknifes():
     a, b = common + rng.normal(size=n) + 0.3, common + rng.normal(size=n)
 
     def value(keep):
-        methods = [SeedValues({"a": {int(s): float(of[s]) for s in keep}}) for of in (a, b)]
+        methods = [SeedValues({"a": {int(s): float(numbers[s]) for s in keep}}) for numbers in (a, b)]
         return statistics.probability_of_improvement(of=methods[0], over=methods[1], higher_is_better=True)
 
     left_out = [value(np.delete(np.arange(n), s)).value for s in range(n)]
@@ -191,8 +193,8 @@ def test_a_sweep_of_few_seeds_is_no_certainty():
     """All trials of the first are better: the interval is that of n comparisons, and wider for fewer seeds."""
     ends = []
     for n in (3, 5, 20):
-        of, over = drawn(2, n, shift=99.0), drawn(2, n, seed=1)
-        both = statistics.probability_of_improvement(of=of, over=over, higher_is_better=True)
+        first, second = drawn(2, n, shift=99.0), drawn(2, n, seed=1)
+        both = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
         t = stats.t.ppf(0.975, n - 1)
         assert (both.value, both.interval[1]) == (1.0, pytest.approx(1.0))
         assert both.interval[0] == pytest.approx(n / (n + t * t))
@@ -202,8 +204,8 @@ def test_a_sweep_of_few_seeds_is_no_certainty():
 
 def test_a_trial_without_a_number_is_worse_than_any():
     """Infinity on the bad side loses against numbers, and ties with itself."""
-    of, over = SeedValues({"a": {0: -math.inf, 1: 1.0}}), SeedValues({"a": {2: 0.0, 3: -math.inf}})
-    assert statistics.probability_of_improvement(of=of, over=over, higher_is_better=True).value == (2.5) / 4
+    first, second = SeedValues({"a": {0: -math.inf, 1: 1.0}}), SeedValues({"a": {2: 0.0, 3: -math.inf}})
+    assert statistics.probability_of_improvement(of=first, over=second, higher_is_better=True).value == (2.5) / 4
 
 
 def test_methods_without_a_pair_are_refused():

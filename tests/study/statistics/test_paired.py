@@ -228,8 +228,8 @@ def _log_rank_variance(first, second):
     times = np.unique(np.concatenate([first[0][first[1]], second[0][second[1]]]))
     variance = 0.0
     for t in times:
-        n1, n2 = (int(np.sum(of >= t)) for of, _ in (first, second))
-        events = sum(int(np.sum((of == t) & solved)) for of, solved in (first, second))
+        n1, n2 = (int(np.sum(observed >= t)) for observed, _ in (first, second))
+        events = sum(int(np.sum((observed == t) & solved)) for observed, solved in (first, second))
         n = n1 + n2
         if n > 1:
             variance += events * n1 / n * n2 / n * (n - events) / (n - 1)

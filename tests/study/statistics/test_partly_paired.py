@@ -139,8 +139,8 @@ def test_the_interval_of_ranks_excludes_a_half_exactly_where_the_test_rejects(se
     for shift in np.linspace(0, 2, 15):
         parts = [rng.normal(by, 1, seeds).round(1) for by in (0, shift, 0, shift)]
         losses = [np.where(part > 1.5, math.inf, part) for part in parts]
-        for some in (losses, [*losses[:2], NONE, NONE], [NONE, NONE, *losses[2:]]):
-            test = statistics.partly_paired_ranks(*some)
+        for samples in (losses, [*losses[:2], NONE, NONE], [NONE, NONE, *losses[2:]]):
+            test = statistics.partly_paired_ranks(*samples)
             low, high = test.interval
             assert (low > 0.5 or high < 0.5) == (test.p_value <= 0.05)
             assert 0 <= low <= test.estimate <= high <= 1

@@ -185,7 +185,7 @@ def test_restricted_mean_of_degenerate_samples():
         "all at once": [(4.0, True)] * 3,
         "all at zero": [(0.0, True)] * 3,
     }
-    times, solved = columns([trial for some in trials.values() for trial in some])
+    times, solved = columns([trial for sample in trials.values() for trial in sample])
     estimates = statistics.restricted_means(times, solved, [*map(len, trials.values())], until=10)
     nan = math.nan
     np.testing.assert_array_equal(estimates.mean, [nan, nan, 4.0, 10.0, 4.0, 0.0])

@@ -77,7 +77,7 @@ def test_restricted_means_of_many_are_those_of_each(many, until):
     flags = np.split(solved, np.cumsum(sizes)[:-1]) if sizes else []
     alone = [statistics.restricted_means(*trial, until=until) for trial in zip(parts, flags, strict=True)]
     for name in ("mean", "standard_error", "interval"):
-        together, of_each = getattr(estimates, name), [getattr(one, name)[0] for one in alone]
+        together, of_each = getattr(estimates, name), [getattr(estimate, name)[0] for estimate in alone]
         np.testing.assert_array_equal(together, np.reshape(of_each, together.shape))
 
 

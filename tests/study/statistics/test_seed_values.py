@@ -15,8 +15,8 @@ def test_rows_are_arranged_by_cell_and_seed():
     """Each value has its row's place, whatever the order of rows."""
     rows = [("a", 0, 1.0), ("b", 0, 2.0), ("a", 5, 3.0)]
     expected = {"a": {0: 1.0, 5: 3.0}, "b": {0: 2.0}}
-    for some in (rows, rows[::-1]):
-        cells, seeds, values = zip(*some, strict=True)
+    for ordered in (rows, rows[::-1]):
+        cells, seeds, values = zip(*ordered, strict=True)
         assert seed_values(cells=cells, seeds=seeds, values=values).by_cell == expected
 
 

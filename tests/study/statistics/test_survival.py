@@ -155,13 +155,13 @@ def test_log_rank_of_degenerate_samples_is_none(samples):
 def test_kaplan_meier_of_degenerate_samples():
     """Without trials there is no curve; one trial, all censored and all solved at once have no interval."""
     assert statistics.kaplan_meier([], []) is None
-    one = statistics.kaplan_meier([7.0], [True])
-    assert (one.survival.tolist(), one.median) == ([0.0], 7.0)
+    single = statistics.kaplan_meier([7.0], [True])
+    assert (single.survival.tolist(), single.median) == ([0.0], 7.0)
     unsolved = statistics.kaplan_meier([9.0] * 5, [False] * 5)
     assert (unsolved.survival.tolist(), unsolved.at_risk.tolist(), unsolved.median) == ([1.0], [5.0], None)
     at_once = statistics.kaplan_meier([0.0] * 5, [True] * 5)
     assert (at_once.times.tolist(), at_once.survival.tolist()) == ([0.0], [0.0])
-    for curve in (one, unsolved, at_once):
+    for curve in (single, unsolved, at_once):
         assert np.isnan(curve.low).all()
         assert np.isnan(curve.high).all()
 

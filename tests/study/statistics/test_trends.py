@@ -89,10 +89,10 @@ def drawn(seed: int, cells: int = 12):
 def test_logistic_regression_agrees_with_statsmodels(seed):
     """Estimates, standard errors, Wald intervals and p-values equal statsmodels'."""
     x, k, n = drawn(seed)
-    fit, some = statistics.logistic_regression(x, k, n), n > 0
-    theirs = sm.GLM(np.column_stack([k, n - k])[some], sm.add_constant(x[some]), family=sm.families.Binomial()).fit(
-        tol=1e-12
-    )
+    fit, has_trials = statistics.logistic_regression(x, k, n), n > 0
+    theirs = sm.GLM(
+        np.column_stack([k, n - k])[has_trials], sm.add_constant(x[has_trials]), family=sm.families.Binomial()
+    ).fit(tol=1e-12)
     ours = (fit.intercept, *fit.slopes)
     assert not fit.separated
     assert [c.estimate for c in ours] == pytest.approx(list(theirs.params), rel=1e-6)
@@ -105,8 +105,8 @@ def test_logistic_regression_agrees_with_statsmodels(seed):
 def test_profile_interval_is_where_the_likelihood_has_fallen(place, deviance_bounds):
     """At the ends statsmodels' likelihood, with the coefficient as an offset, is down by chi2/2."""
     x, k, n = drawn(3)
-    some = n > 0
-    design, counts = sm.add_constant(x[some]), np.column_stack([k, n - k])[some]
+    has_trials = n > 0
+    design, counts = sm.add_constant(x[has_trials]), np.column_stack([k, n - k])[has_trials]
 
     def profile(value):
         model = sm.GLM(

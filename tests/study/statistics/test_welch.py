@@ -21,8 +21,8 @@ def contrast(*samples, weights=(1, -1), **more):
 
 def contrast_of(*values):
     """Compare two samples by the package's own deviations."""
-    sizes = [len(some) for some in values]
-    means, deviations = [np.mean(some) for some in values], statistics.deviations(np.concatenate(values), sizes)
+    sizes = [len(sample) for sample in values]
+    means, deviations = [np.mean(sample) for sample in values], statistics.deviations(np.concatenate(values), sizes)
     return statistics.contrast([1, -1], means, deviations, sizes)
 
 

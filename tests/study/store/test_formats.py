@@ -120,10 +120,10 @@ def test_a_grid_of_any_version_is_read(root: str) -> None:
     """Results, curves and weights are equal to the last bit, and a half-trained pack is read."""
     study = Store(root).study("grid")
     results = table_results(study.read_results())
-    found = {(r.trial.cell.model, r.trial.cell.value("learning_rate"), r.trial.seed): r for r in results}
-    assert {key: str(result.outcome) for key, result in found.items()} == OUTCOMES
+    result_of = {(r.trial.cell.model, r.trial.cell.value("learning_rate"), r.trial.seed): r for r in results}
+    assert {key: str(result.outcome) for key, result in result_of.items()} == OUTCOMES
     assert {r.trial.id for r in results} == set(study.read_results()["trial_id"].to_pylist())
-    solved, diverged, failed = (found[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)])
+    solved, diverged, failed = (result_of[key] for key in [("NMU", 1e-3, 0), ("linear", 1e30, 0), ("NMU", 1e30, 0)])
     assert (solved.metrics.get("test_mse"), solved.solved_at_iteration) == (float.fromhex("0x1.f626a80000000p+2"), 6000)
     assert diverged.metrics.get("test_mse") is None
     assert failed.error is not None
@@ -165,17 +165,17 @@ def test_a_function_of_version_2_is_read() -> None:
     assert [result.trial.cell.id for result in results] == table["cell_id"].to_pylist()
     assert hyperparameters_of(table) == ["width", "rate", "schedule", "layers", "is_plain", "λ", "code", "metrics"]
     assert metrics_of(table) == ["accuracy", "loss"]
-    found = {repr(result.trial.cell.value("width")): result for result in results if result.trial.seed == 0}
-    assert sorted(found) == ["2", "2.5", "3.0", "4"]
-    assert [found[width].trial.cell.value("schedule") for width in sorted(found)] == [None, "cosine", 3, None]
-    assert found["2"].trial.cell.value("layers") == (1, 2.0)
-    assert [str(found[width].outcome) for width in sorted(found)] == ["solved", "solved", "failed", "solved"]
+    result_of = {repr(result.trial.cell.value("width")): result for result in results if result.trial.seed == 0}
+    assert sorted(result_of) == ["2", "2.5", "3.0", "4"]
+    assert [result_of[width].trial.cell.value("schedule") for width in sorted(result_of)] == [None, "cosine", 3, None]
+    assert result_of["2"].trial.cell.value("layers") == (1, 2.0)
+    assert [str(result_of[width].outcome) for width in sorted(result_of)] == ["solved", "solved", "failed", "solved"]
     assert {result.criterion for result in results} == {"accuracy >= 0.9"}
     curves = {curve.trial_id: curve for curve in table_curves(study.read_curves())}
     assert sorted(curves) == sorted(study.done())
-    curve = curves[found["2"].trial.id]
-    best = curve.iteration.tolist().index(found["2"].best_iteration)
-    assert {name: float(values[best]) for name, values in curve.metrics.items()} == found["2"].metrics
+    curve = curves[result_of["2"].trial.id]
+    best = curve.iteration.tolist().index(result_of["2"].best_iteration)
+    assert {name: float(values[best]) for name, values in curve.metrics.items()} == result_of["2"].metrics
     assert study.notices == []
 
 
@@ -401,7 +401,11 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     """If training can't resume from an earlier version's checkpoint, its pack restarts, and a message says so."""
     raise_version(monkeypatch, replace(LAST, upgrade_checkpoint=None))
     grid = Store(local).study("grid")
-    (pack,) = [one for one in map(Pack, zip(planned(grid).trials, strict=True)) if one.id == HALF_DONE]
+    (pack,) = [
+        pack_of_trials
+        for pack_of_trials in map(Pack, zip(planned(grid).trials, strict=True))
+        if pack_of_trials.id == HALF_DONE
+    ]
     work = PackWork(str(local), "grid", grid.begin_attempt(), "fused", "cpu")
     told = [event.text for event in work(pack) if isinstance(event, Notice)]
     assert len(told) == 1
@@ -453,11 +457,13 @@ def test_a_search_of_version_1_is_read() -> None:
     """A record of the first version gets today's values; one of a newer version asks for an upgrade."""
     study = Store(STORES / "version-1", read_only=True).study("search")
     before = json.loads((STORES / "version-1" / "search" / record.NAME).read_text())
-    found = read_record(planned(study).spec, study)
-    assert found is not None
-    assert before["version"] == 1 < found.version == record.VERSION
-    assert list(found.winners or ()) == before["winners"]
-    assert [one.params for one in found.candidates] == [one["params"] for one in before["candidates"]]
+    restored = read_record(planned(study).spec, study)
+    assert restored is not None
+    assert before["version"] == 1 < restored.version == record.VERSION
+    assert list(restored.winners or ()) == before["winners"]
+    assert [candidate.params for candidate in restored.candidates] == [
+        candidate["params"] for candidate in before["candidates"]
+    ]
     newer = json.dumps(before | {"version": record.VERSION + 1}).encode()
     with pytest.raises(InputError, match="upgrade the package"):
         record.from_json(newer, record.NAME)

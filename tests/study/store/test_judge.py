@@ -161,7 +161,9 @@ def test_a_trial_that_was_trained_again_is_read_again(folder: StudyStore, curves
     judged = folder.judged_by(criterion())
     judged.write_judgements(judged.read_results())
     again = [replace(trial("learner", 2, seed, 2.0), training_s=7.25) for seed in range(3)]
-    folder.write_pack("l2", again, [replace(curve(one), iteration=np.array([0, 15, 20])) for one in again], [], {})
+    folder.write_pack(
+        "l2", again, [replace(curve(result), iteration=np.array([0, 15, 20])) for result in again], [], {}
+    )
     assert [row["solved_at_iteration"] for row in rows(judged.read_results(), "learner", 2)] == [15] * 3
     assert curves_read == [10, 3]
 
@@ -172,7 +174,7 @@ def test_a_torn_file_of_judgements_costs_no_result(folder: StudyStore, data: byt
     judged = folder.judged_by(criterion())
     table = judged.read_results()
     judged.write_judgements(table)
-    whole = folder.read_file(FILE)
-    assert whole is not None
-    folder.write_file(FILE, whole[:-20] if data is None else data)
+    content = folder.read_file(FILE)
+    assert content is not None
+    folder.write_file(FILE, content[:-20] if data is None else data)
     assert judged.read_results().equals(table)

@@ -79,8 +79,8 @@ def demo(url: str, dead_after_s: float) -> ObjectFolder:
 
 
 def content(folder: ObjectFolder) -> dict[str, object]:
-    found: dict[str, object] = json.loads(folder.read("lock") or b"{}")
-    return found
+    lock: dict[str, object] = json.loads(folder.read("lock") or b"{}")
+    return lock
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -125,8 +125,8 @@ def test_a_holder_that_was_paused_learns_that_it_lost(url, holder):
     folder = demo(url, dead_after_s=10 * OFTEN)
     with folder.lock(lambda sentence: None) as held:
         holder.send_signal(signal.SIGCONT)
-        said, _ = holder.communicate("go on\n", timeout=DEADLINE_S)
-        assert f"'demo' was taken over by process {os.getpid()} on " in said
+        output, _ = holder.communicate("go on\n", timeout=DEADLINE_S)
+        assert f"'demo' was taken over by process {os.getpid()} on " in output
         assert content(folder)["pid"] == os.getpid()
         assert held.lost is None
 
@@ -181,11 +181,11 @@ def test_of_two_who_saw_the_same_lock_one_gets_it(url):
     """Both write conditionally on the version they saw; the second is refused."""
     folder = demo(url, NEVER)
     folder.write("lock", b"{}")
-    found = folder.read_versioned("lock")
-    assert found is not None
+    lock = folder.read_versioned("lock")
+    assert lock is not None
     first, second = Lease(folder, "lock", "demo", Timing()), Lease(folder, "lock", "demo", Timing())
-    assert first._put(found[1])
-    assert not second._put(found[1])
+    assert first._put(lock[1])
+    assert not second._put(lock[1])
 
 
 # wrong addresses
@@ -365,10 +365,10 @@ class Wire:
 
     def cut(self) -> None:
         """End all connections, and refuse new ones."""
-        for one in [self._listener, *self._open]:
+        for connection in [self._listener, *self._open]:
             with suppress(OSError):  # it may have ended already
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
         self._open.clear()
 
     def _accept(self, listener: socket.socket) -> None:

@@ -140,12 +140,12 @@ def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> 
     table, curves = study.read_pack(PACK)
     assert table_results(table) == results
     assert table_curves(curves)[0].metrics["test_mse"].tobytes() == curve(1).metrics["test_mse"].tobytes()
-    (found,) = table_weights(study.read_weights({Trial(CELL, 2).id}))
-    assert (found.trial_id, found.iteration) == (Trial(CELL, 2).id, 2001)
-    assert list(found.arrays) == list(weights(2).arrays)
+    (weights_read,) = table_weights(study.read_weights({Trial(CELL, 2).id}))
+    assert (weights_read.trial_id, weights_read.iteration) == (Trial(CELL, 2).id, 2001)
+    assert list(weights_read.arrays) == list(weights(2).arrays)
     for name, array in weights(2).arrays.items():
-        assert (found.arrays[name].shape, found.arrays[name].dtype) == (array.shape, array.dtype)
-        assert found.arrays[name].tobytes() == array.tobytes()
+        assert (weights_read.arrays[name].shape, weights_read.arrays[name].dtype) == (array.shape, array.dtype)
+        assert weights_read.arrays[name].tobytes() == array.tobytes()
     assert sorted(table_results(study.read_results()), key=lambda r: r.trial.seed) == results
     assert study.done() == {result.trial.id for result in results}
     assert study.pack_ids() == {PACK}
@@ -284,17 +284,17 @@ def test_a_torn_file_is_set_aside_wherever_it_is_torn(study: StudyStore, kind: s
     fill(study, PACK, [solved(1)])
     study.save_checkpoint(checkpoint())
     key = key_of(kind, PACK)
-    whole = taken(study, key)
-    for count, size in enumerate(everywhere(len(whole)), start=1):
-        put(study, key, whole[:size])
+    content = taken(study, key)
+    for count, size in enumerate(everywhere(len(content)), start=1):
+        put(study, key, content[:size])
         read_all(study)
         assert not place(study).exists(key)
         assert len(study.notices) == count
         assert place(study).where_is(key) in study.notices[-1]
     reasons = place(study).names("quarantine", ".why.txt")
-    assert len(reasons) == len(everywhere(len(whole)))
+    assert len(reasons) == len(everywhere(len(content)))
     assert all(place(study).where_is(key) in taken(study, f"quarantine/{name}").decode() for name in reasons)
-    put(study, key, whole)
+    put(study, key, content)
     read_all(study)
     assert place(study).exists(key)
 
@@ -334,12 +334,12 @@ def test_no_byte_of_a_checkpoint_stops_its_pack(local: StudyStore) -> None:
     large = replace(checkpoint(), arrays={"weight": np.ones((2, 3000), np.float32)})
     local.save_checkpoint(large)
     path = local.path / key_of("checkpoints", PACK)
-    whole = path.read_bytes()
-    first, last = (whole.index(b"PK"), whole.index(b"\x80\x3f") + 8)  # from the first byte into the array's numbers
-    places = [*range(first, last), *range(len(whole) - 700, len(whole))]
+    content = path.read_bytes()
+    first, last = (content.index(b"PK"), content.index(b"\x80\x3f") + 8)  # from the first byte into the array's numbers
+    places = [*range(first, last), *range(len(content) - 700, len(content))]
     believed = 0
     for at in places:
-        flipped = bytearray(whole)
+        flipped = bytearray(content)
         flipped[at] ^= 1 << at % 8
         path.write_bytes(flipped)
         looking = Store(local.path.parent, read_only=True).study("demo")

@@ -42,9 +42,13 @@ def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
 
 def finite(trials, model, outcomes):
     """Select finite values of a model's trials with some outcomes; none if one of its trials was stopped early."""
-    if any(of == model and outcome == "stopped" for of, outcome, _ in trials):
+    if any(trial_model == model and outcome == "stopped" for trial_model, outcome, _ in trials):
         return np.array([])
-    values = [value for of, outcome, value in trials if of == model and outcome in outcomes and value is not None]
+    values = [
+        value
+        for trial_model, outcome, value in trials
+        if trial_model == model and outcome in outcomes and value is not None
+    ]
     return np.array([value for value in values if math.isfinite(value)])
 
 
@@ -53,18 +57,18 @@ def test_a_metric_is_of_all_that_ended_with_a_number(trials):
     """Mean, median, interquartile mean and intervals use the finite values of ended trials."""
     for model, group in groups_of(trials).items():
         values = finite(trials, model, {"solved", "unsolved", "finished"})
-        of = group.metrics["loss"]
-        assert of.count == values.size
+        metric_summary = group.metrics["loss"]
+        assert metric_summary.count == values.size
         if not values.size:
-            assert of == MetricSummary(metric=LOSS)
+            assert metric_summary == MetricSummary(metric=LOSS)
             continue
-        assert of.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-6)
-        assert of.median == np.median(values)
-        assert of.interquartile_mean == statistics.interquartile_means(values)[0]
+        assert metric_summary.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-6)
+        assert metric_summary.median == np.median(values)
+        assert metric_summary.interquartile_mean == statistics.interquartile_means(values)[0]
         for interval, bound in (
-            (of.mean_interval, statistics.mean_intervals),
-            (of.median_interval, statistics.median_intervals),
-            (of.interquartile_mean_interval, statistics.interquartile_mean_intervals),
+            (metric_summary.mean_interval, statistics.mean_intervals),
+            (metric_summary.median_interval, statistics.median_intervals),
+            (metric_summary.interquartile_mean_interval, statistics.interquartile_mean_intervals),
         ):
             (expected,) = bound(values)
             assert (interval is None) == bool(np.isnan(expected[0]))
@@ -85,15 +89,19 @@ def test_the_order_of_rows_changes_nothing(trials, random):
     here, there = groups_of(trials), groups_of(shuffled)
     assert set(here) == set(there)
     for model, group in here.items():
-        one, other = group.metrics["loss"], there[model].metrics["loss"]
+        metric_summary, other = group.metrics["loss"], there[model].metrics["loss"]
         assert (group.ended, group.judged, group.is_judged) == (
             there[model].ended,
             there[model].judged,
             there[model].is_judged,
         )
-        assert (one.count, one.median, one.interquartile_mean) == (other.count, other.median, other.interquartile_mean)
-        assert (one.mean is None) == (other.mean is None)
-        assert (one.mean or 0.0) == pytest.approx(other.mean or 0.0, rel=1e-9, abs=1e-6)
+        assert (metric_summary.count, metric_summary.median, metric_summary.interquartile_mean) == (
+            other.count,
+            other.median,
+            other.interquartile_mean,
+        )
+        assert (metric_summary.mean is None) == (other.mean is None)
+        assert (metric_summary.mean or 0.0) == pytest.approx(other.mean or 0.0, rel=1e-9, abs=1e-6)
 
 
 @given(trials=TRIALS)
@@ -101,7 +109,7 @@ def test_trials_that_finished_never_make_a_rate(trials):
     """Finished trials aren't in a rate's denominator; without solved or unsolved trials there is no rate."""
     judged_outcomes = {"solved", "unsolved"}
     for model, group in groups_of(trials).items():
-        ends = [outcome for of, outcome, _ in trials if of == model]
+        ends = [outcome for trial_model, outcome, _ in trials if trial_model == model]
         assert group.finished == ends.count("finished")
         assert group.ended == sum(outcome not in (None, "failed", "stopped") for outcome in ends)
         if not judged_outcomes & set(ends) and "finished" in ends:
@@ -125,9 +133,9 @@ def test_a_beta_interval_is_on_the_declared_limits():
     values = np.array([0.1, 0.2, 0.2, 0.3, 0.1])
     (expected,) = statistics.beta_mean_intervals(values)
     moved = Metric(low=-1.0, high=0.0, interval="beta")
-    of = groups_of([("a", "finished", value) for value in 2 * values - 1], moved)["a"].metrics["loss"]
-    assert of.mean_interval == pytest.approx(2 * expected - 1)
-    assert of.median is None
+    metric_summary = groups_of([("a", "finished", value) for value in 2 * values - 1], moved)["a"].metrics["loss"]
+    assert metric_summary.mean_interval == pytest.approx(2 * expected - 1)
+    assert metric_summary.median is None
     for beyond in (-1.5, 0.5):
         trials = [("a", "finished", value) for value in (*(2 * values - 1), beyond)]
         assert groups_of(trials, moved)["a"].metrics["loss"].mean_interval is None
@@ -154,8 +162,8 @@ def test_what_is_chosen_follows_from_the_declarations():
 
 def test_a_difference_needs_values_that_vary():
     """Two values on each side are enough, if any differ."""
-    one, two = ([("a", "finished", value) for value in values] for values in ((1.0, 3.0), (2.0, 2.0)))
-    first, second = (groups_of(trials)["a"].metrics["loss"] for trials in (one, two))
+    varied, equal = ([("a", "finished", value) for value in values] for values in ((1.0, 3.0), (2.0, 2.0)))
+    first, second = (groups_of(trials)["a"].metrics["loss"] for trials in (varied, equal))
     assert difference(first, second).estimate == 0.0
     assert difference(second, second) is None
     assert difference(first, None) is None
@@ -185,5 +193,5 @@ def test_series_are_told_apart_by_what_they_are_and_by_their_axis():
         for n in (3, 1, 2)
     }
     series = series_of(metrics)
-    assert [one.heading for one in series] == ["error (m) along length", "error (m) along width"]
-    assert [one.trained for one in series] == [(2, 3), None]
+    assert [metric_series.heading for metric_series in series] == ["error (m) along length", "error (m) along width"]
+    assert [metric_series.trained for metric_series in series] == [(2, 3), None]

@@ -75,9 +75,9 @@ def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
     rows = cell_rows(summarised(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
     assert rows.methods == {"model"}
     assert len(set(rows.questions())) == 2
-    some = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
-    schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in some}
-    compared = cell_rows(summarised(results_table([]), planned=dict.fromkeys(some, 3)), schedules, (), fields)
+    cells = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
+    schedules = {cell.id: {"schedule": str(cell.value("sparsity_strength"))} for cell in cells}
+    compared = cell_rows(summarised(results_table([]), planned=dict.fromkeys(cells, 3)), schedules, (), fields)
     assert "schedule" in compared.methods
 
 

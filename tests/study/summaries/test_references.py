@@ -65,18 +65,18 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
         result(LEARNER, 4, Outcome.FAILED),
     ]
     rates = rates_by_bound(TrialTable(results_table([*REFERENCES, *learners])), CRITERION, [EXACT.id, LEARNER.id])
-    of_learner = [one for one in rates if one.cell_id == LEARNER.id]
-    assert [(one.metric, one.kind, one.passed, one.judged) for one in of_learner] == [
+    of_learner = [rate for rate in rates if rate.cell_id == LEARNER.id]
+    assert [(rate.metric, rate.kind, rate.passed, rate.judged) for rate in of_learner] == [
         ("loss", "mean", 1, 4),
         ("loss", "prediction", 3, 4),
         ("accuracy", "mean", 1, 4),
         ("accuracy", "prediction", 2, 4),
     ]
-    for one in of_learner:
-        assert one.bound == ends[one.metric, one.kind]
-        assert one.rate == one.passed / 4
-        assert one.interval == statistics.wilson(one.passed, 4)
-    (own,) = [one for one in rates if (one.cell_id, one.metric, one.kind) == (EXACT.id, "loss", "prediction")]
+    for rate in of_learner:
+        assert rate.bound == ends[rate.metric, rate.kind]
+        assert rate.rate == rate.passed / 4
+        assert rate.interval == statistics.wilson(rate.passed, 4)
+    (own,) = [rate for rate in rates if (rate.cell_id, rate.metric, rate.kind) == (EXACT.id, "loss", "prediction")]
     assert (own.passed, own.judged) == (3, 3)
 
 
@@ -84,12 +84,12 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
 def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
     """Too few references, those of another question, and no trials give no rate."""
     trial = result(cell, 0, loss=1.0, accuracy=0.9)
-    some = REFERENCES if cell is STRANGER else REFERENCES[:1]
-    rates = rates_by_bound(TrialTable(results_table([*some, trial])), CRITERION, [cell.id])
-    assert {(one.bound, one.rate, one.interval, one.judged) for one in rates} == {(None, None, None, 1)}
+    references = REFERENCES if cell is STRANGER else REFERENCES[:1]
+    rates = rates_by_bound(TrialTable(results_table([*references, trial])), CRITERION, [cell.id])
+    assert {(rate.bound, rate.rate, rate.interval, rate.judged) for rate in rates} == {(None, None, None, 1)}
     rates = rates_by_bound(TrialTable(results_table(REFERENCES)), CRITERION, [LEARNER.id])
-    assert {(one.rate, one.judged) for one in rates} == {(None, 0)}
-    assert all(one.bound is not None and math.isfinite(one.bound) for one in rates)
+    assert {(rate.rate, rate.judged) for rate in rates} == {(None, 0)}
+    assert all(rate.bound is not None and math.isfinite(rate.bound) for rate in rates)
 
 
 def test_findings_have_all_of_it() -> None:
@@ -106,7 +106,7 @@ def test_each_place_of_a_series_of_success_has_its_bound() -> None:
     }
     values = {name: [float(n + i) for i in range(3)] for n, name in enumerate(metrics)}
     trials = [
-        result(cell, seed, **{name: of[seed] for name, of in values.items()})
+        result(cell, seed, **{name: seed_values[seed] for name, seed_values in values.items()})
         for cell in (EXACT, LEARNER)
         for seed in range(3)
     ]
@@ -118,11 +118,11 @@ def test_each_place_of_a_series_of_success_has_its_bound() -> None:
     )
     findings = reference_findings(TrialTable(results_table(trials), metrics), criterion, [LEARNER.id])
     assert findings.along is not None
-    assert [(one.metric, one.kind) for one in findings.along.rates] == [
+    assert [(rate.metric, rate.kind) for rate in findings.along.rates] == [
         (f"loss_at_{n}", kind) for n in (1, 2, 3) for kind in ("mean", "prediction")
     ]
-    for one in findings.along.rates:
-        assert one.bound == reference_bound(values[one.metric], one.kind, 0.99)
-        assert (one.passed, one.judged) == (3, 3)
-    assert list(findings.rates) == [one for one in findings.along.rates if one.metric == "loss_at_2"]
+    for rate in findings.along.rates:
+        assert rate.bound == reference_bound(values[rate.metric], rate.kind, 0.99)
+        assert (rate.passed, rate.judged) == (3, 3)
+    assert list(findings.rates) == [rate for rate in findings.along.rates if rate.metric == "loss_at_2"]
     assert reference_findings(TrialTable(results_table(trials)), criterion, [LEARNER.id]).along is None

@@ -61,7 +61,8 @@ def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
     trials = [Trial(cell, seed) for cell in cells_of[:-1] for seed in range(2)]
     metrics = [{"loss": trial.cell.values["width"] + trial.seed, "wait": 1.0} for trial in trials]
     results = [
-        Result(trial=trial, outcome=Outcome.FINISHED, metrics=of) for trial, of in zip(trials, metrics, strict=True)
+        Result(trial=trial, outcome=Outcome.FINISHED, metrics=trial_metrics)
+        for trial, trial_metrics in zip(trials, metrics, strict=True)
     ]
     declared = {"loss": Metric(), "wait": Metric()}
     summaries = summarised(
@@ -96,8 +97,8 @@ def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
     assert {rows.value(row, "hidden_size") for row in chosen} == {2, 3, 5, 6}
     assert {rows.value(row, "learning_rate") for row in chosen} == {0.001, 0.1, 1.0}
     assert len(chosen) == 12
-    some = rows.select([row for row in range(40) if rows.value(row, "model") == "NMU" and row % 4 == 0])
-    assert series.panel_rows(some, 4, 3) == list(range(5))
+    diagonal = rows.select([row for row in range(40) if rows.value(row, "model") == "NMU" and row % 4 == 0])
+    assert series.panel_rows(diagonal, 4, 3) == list(range(5))
 
 
 def test_rows_that_fill_no_grid_are_spread():

@@ -99,9 +99,9 @@ def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
 
 def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
     """A single trial of nine evaluations restricts no row; it is censored in its own."""
-    whole = [[100_000.0] * 3] * 4
-    plain = summarised_by(models(*whole), ["model"])
-    summaries = summarised_by(models([100_000.0, 100_000.0, 8000.0], *whole[1:]), ["model"])
+    full_length = [[100_000.0] * 3] * 4
+    plain = summarised_by(models(*full_length), ["model"])
+    summaries = summarised_by(models([100_000.0, 100_000.0, 8000.0], *full_length[1:]), ["model"])
     assert summaries[1:] == plain[1:]
     short = summaries[0]
     assert (short.time_to_success_until, short.ended_early) == (100_000, 1)
@@ -113,9 +113,9 @@ def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
 
 def test_a_row_of_short_trials_alone_has_no_mean():
     """If no trial of a row was observed as long as its question's others, only that row has no mean."""
-    whole = [[100_000.0] * 3] * 4
-    plain = summarised_by(models(*whole), ["model"])
-    summaries = summarised_by(models(*whole[1:], [8000.0]), ["model"])
+    full_length = [[100_000.0] * 3] * 4
+    plain = summarised_by(models(*full_length), ["model"])
+    summaries = summarised_by(models(*full_length[1:], [8000.0]), ["model"])
     assert summaries[:3] == plain[:3]
     assert (summaries[3].time_to_success_mean, summaries[3].time_to_success_interval) == (None, None)
     assert (summaries[3].time_to_success_until, summaries[3].ended_early) == (100_000, 1)
@@ -174,8 +174,8 @@ def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
 def test_what_nobody_measured_is_none(missing):
     """Without last iterations there is no survival, without seconds no seconds; other statistics stay."""
     result = summary(**{**MIXED, missing: [None] * 6})
-    whole = summary(**MIXED)
-    assert result.solved_at_mean == whole.solved_at_mean
+    complete = summary(**MIXED)
+    assert result.solved_at_mean == complete.solved_at_mean
     assert result.solved_at_s_mean is None
     assert result.times.known("seconds") is None
     assert (result.time_to_success_mean is None) == (missing == "trained_iterations")

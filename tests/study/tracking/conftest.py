@@ -14,8 +14,8 @@ def running_service() -> Iterator[Service]:
     """Start PostgreSQL, S3 and MLflow once for all tests; skip them if PostgreSQL isn't installed."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
-    with tracking_service() as found:
-        yield found
+    with tracking_service() as running:
+        yield running
 
 
 @pytest.fixture

@@ -38,9 +38,9 @@ def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
     assert links(f"sqlite:///{tmp_path}/none/mlflow.db", "demo") is None
     assert not (tmp_path / "none").exists()
     sync(uri, "demo", Made([], []))
-    found = links(uri, "demo")
-    assert found is not None
-    connect(uri).delete_experiment(found.experiment_id)
+    study_links = links(uri, "demo")
+    assert study_links is not None
+    connect(uri).delete_experiment(study_links.experiment_id)
     assert links(uri, "demo") is None
 
 
@@ -66,8 +66,8 @@ def test_many_studies_are_linked_at_once(uri: str) -> None:
     """Known studies have the same links as alone; the others have none."""
     for name in ("first", "second"):
         sync(uri, name, Made([]))
-    found = links_of(uri, ["first", "second", "third"], address="http://127.0.0.1:5001/")
-    assert found == {name: links(uri, name, address="http://127.0.0.1:5001") for name in ("first", "second")}
+    study_links = links_of(uri, ["first", "second", "third"], address="http://127.0.0.1:5001/")
+    assert study_links == {name: links(uri, name, address="http://127.0.0.1:5001") for name in ("first", "second")}
     assert links_of(uri, []) == links_of(None, ["first"]) == {}
 
 
@@ -93,12 +93,12 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
     counts = {"trials": 2, "done": 2, "solved": 1}
     sync(uri, "demo", Made(results), question="Which is solved?", finding="One.", counts=counts)
     with dashboard(uri, tmp_path) as address:
-        found = links(uri, "demo", address=address)
-        assert found is not None
+        study_links = links(uri, "demo", address=address)
+        assert study_links is not None
         page = visit(f"{address}/#/experiments", width=1280).page
         expect(page.get_by_text("Which is solved?")).to_be_visible()
         expect(page.get_by_text("2 of 2, 1 solved")).to_be_visible()
-        page.goto(found.study.replace(CHARTS, TRIALS))
+        page.goto(study_links.study.replace(CHARTS, TRIALS))
         shown_runs(page, "NMU h4 seed 0", "NMU h4 seed 1")
         expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
 
@@ -113,10 +113,10 @@ def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
     for name in ("first", "second"):
         sync(uri, name, Made([solved(0)]), question="Which?")
     with dashboard(uri, tmp_path) as address:
-        found = links_of(uri, ["first", "second"], address=address)
-        visited = visit(studies_page(address, [*found.values()]), width=1280)
+        study_links = links_of(uri, ["first", "second"], address=address)
+        visited = visit(studies_page(address, [*study_links.values()]), width=1280)
         shown_runs(visited.page, "first", "second")
-        visited.page.goto(studies_page(address, [found["first"]]))
+        visited.page.goto(studies_page(address, [study_links["first"]]))
         shown_runs(visited.page, "first")
         assert [url for url in visited.requests if not url.startswith(f"{address}/")] == []
         with urllib.request.urlopen(f"{address}/ajax-api/3.0/mlflow/ui-telemetry") as answer:
@@ -133,20 +133,20 @@ def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable
     sync(uri, "first", Made([solved(1)], []))
     sync(uri, "demo", Made(results, [curve(1)]), cells=[CellRun(CELL, "NMU h4"), CellRun(other, "NMU h2")])
     with dashboard(uri, tmp_path) as address:
-        found = links(uri, "demo", address=address)
-        assert found is not None
-        assert found == links(f"{address.replace('//', '//me:secret@')}/", "demo")
-        page = visit(found.trial(results[1].trial.id)).page
+        study_links = links(uri, "demo", address=address)
+        assert study_links is not None
+        assert study_links == links(f"{address.replace('//', '//me:secret@')}/", "demo")
+        page = visit(study_links.trial(results[1].trial.id)).page
         shown_runs(page, "NMU h4 seed 1")
-        page.goto(found.cell(CELL.id))
+        page.goto(study_links.cell(CELL.id))
         shown_runs(page, "NMU h4", *(f"NMU h4 seed {seed}" for seed in (0, 1, 2, 4)))
-        page.goto(found.cell(other.id))
+        page.goto(study_links.cell(other.id))
         shown_runs(page, "NMU h2", "NMU h2 seed 7")
-        page.goto(found.trial("none"))
+        page.goto(study_links.trial("none"))
         expect(page.get_by_text("0 matching runs")).to_be_visible()
-        page.goto(found.study)
+        page.goto(study_links.study)
         shown_runs(page, "demo")
-        page = visit(found.study.replace(CHARTS, CELLS)).page
+        page = visit(study_links.study.replace(CHARTS, CELLS)).page
         shown_runs(page, "demo", "NMU h4", "NMU h2")
 
 
@@ -159,9 +159,9 @@ def test_a_studys_page_begins_with_its_finding_and_its_rates(
     lines = [ChartLine(LINE, "NMU", points)]
     sync(uri, "demo", made, question="Which?", finding="NMU is best.", counts=counts, charts=lambda: lines)
     with dashboard(uri, tmp_path) as address:
-        found = links(uri, "demo", address=address)
-        assert found is not None
-        page = visit(found.study, width=1280).page
+        study_links = links(uri, "demo", address=address)
+        assert study_links is not None
+        page = visit(study_links.study, width=1280).page
         shown_runs(page, "demo", "NMU")
         expect(page.get_by_text("NMU is best.")).to_be_in_viewport()
         titles = page.get_by_text(re.compile("^(done|loss_mean|solved|success_rate|trials)$"))
@@ -177,10 +177,10 @@ def test_lines_are_drawn_into_one_chart(uri: str, tmp_path: Path, visit: Callabl
     curves = [ChartLine(CURVE, f"NMU h{size}", medians) for size in range(2, 14)]
     sync(uri, "demo", Made([solved(0)]), charts=lambda: [*rates, *curves])
     with dashboard(uri, tmp_path) as address:
-        found = links(uri, "demo", address=address)
-        assert found is not None
+        study_links = links(uri, "demo", address=address)
+        assert study_links is not None
         for view, lines, others in ((LINES, rates, ["demo"]), (CURVES, curves, [])):
-            page = visit(found.study.replace(LINES, view)).page
+            page = visit(study_links.study.replace(LINES, view)).page
             shown_runs(page, *others, *(line.name for line in lines))
             (metric,) = {metric for line in lines for metric, _, _ in line.points}
             expect(page.locator(".js-plotly-plot")).to_have_count(1)

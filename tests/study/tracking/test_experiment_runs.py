@@ -45,8 +45,8 @@ def swept(uri: str) -> str:
 def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
     """Each seed is a trial of its parent run with its last values, and failed and diverged ones are counted."""
     table = experiment_runs(swept, "my sweep")
-    found = outcomes_of_runs(of_mlflow("my sweep", table))
-    rows = found.table.sort_by([("optimizer", "ascending"), ("seed", "ascending")]).to_pylist()
+    outcomes = outcomes_of_runs(of_mlflow("my sweep", table))
+    rows = outcomes.table.sort_by([("optimizer", "ascending"), ("seed", "ascending")]).to_pylist()
     assert [(row["optimizer"], row["seed"], row["outcome"]) for row in rows] == [
         *(("adam", seed, "finished") for seed in range(3)),
         ("adam", 3, "diverged"),
@@ -54,7 +54,7 @@ def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
         ("sgd", 3, "failed"),
     ]
     assert [row["val_acc"] for row in rows[:3]] == [0.6, 0.61, 0.62]
-    assert (found.by, found.metric_options) == (("optimizer",), ["val_acc:higher"])
+    assert (outcomes.by, outcomes.metric_options) == (("optimizer",), ["val_acc:higher"])
 
 
 def test_an_experiment_is_found_by_name_or_id(swept: str) -> None:

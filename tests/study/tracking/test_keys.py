@@ -39,8 +39,8 @@ def test_mlflow_takes_every_key(name: str) -> None:
 @given(st.lists(NAMES, unique=True, max_size=8))
 def test_no_two_names_have_one_key(names: list[str]) -> None:
     """Keys differ even on a database that ignores case or accents."""
-    found = keys_of(names, ["seed"])
-    assert len({keys._folded(key) for key in (*found.values(), "seed")}) == len(names) + 1
+    unique_keys = keys_of(names, ["seed"])
+    assert len({keys._folded(key) for key in (*unique_keys.values(), "seed")}) == len(names) + 1
 
 
 def test_the_built_in_names_are_keys_themselves() -> None:
@@ -89,4 +89,4 @@ def test_runs_of_the_earlier_spelling_are_found(uri: str, monkeypatch: pytest.Mo
     order = [("cell_id", "ascending"), ("seed", "ascending")]
     names = sorted(expected.column_names)
     assert table.select(names).equals(expected.sort_by(order).select(names))
-    assert [set(one.metrics) for one in curves] == [set(METRICS)] * 2
+    assert [set(trial_curve.metrics) for trial_curve in curves] == [set(METRICS)] * 2

@@ -57,9 +57,9 @@ def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) ->
     assert sync(uri, "first", PACKS, spec="study: first\n", files=lambda: [page]) == len(RESULTS)
     assert sync(uri, "first", PACKS) == 0
     once_each(service.direct, "first")
-    found = links(uri, "first")
-    assert found is not None
-    assert found.study.startswith(uri)
+    study_links = links(uri, "first")
+    assert study_links is not None
+    assert study_links.study.startswith(uri)
     (study,) = runs_of(uri, "study", "first")
     kept = connect(uri).list_artifacts(study.info.run_id)
     assert {file.path for file in kept} == {"report", "spec.yaml"}
@@ -151,10 +151,10 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
 def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
     """Both write the same packs to the same study: finally each trial has one run."""
     uri, direct = addresses
-    with Publisher(uri, "both", PACKS) as one, Publisher(direct, "both", PACKS) as other:
-        publish_all(one, PACKS)
-        publish_all(other, PACKS)
-        assert (one.close(READY_S), other.close(READY_S)) == (0, 0)
+    with Publisher(uri, "both", PACKS) as first, Publisher(direct, "both", PACKS) as second:
+        publish_all(first, PACKS)
+        publish_all(second, PACKS)
+        assert (first.close(READY_S), second.close(READY_S)) == (0, 0)
     assert sync(uri, "both", PACKS) == 0
     once_each(direct, "both")
 

@@ -39,12 +39,12 @@ def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
     """First, last, best step and solved-at stay, with exact values; non-finite points are dropped."""
     sync(uri, "demo", Made([solved(1)], [curve(1)]))
     (thin,) = load(uri, "demo")[1]
-    whole = curve(1)
+    original = curve(1)
     assert {0, 37_000, 211_000, 300_000} <= set(thin.iteration.tolist())
     assert len(thin.iteration) <= CURVE_POINTS <= 100
-    places = np.searchsorted(whole.iteration, thin.iteration)
-    assert thin.metrics["test_mse"].tobytes() == whole.metrics["test_mse"][places].tobytes()
-    assert all(math.isfinite(value) for _, _, value in trial_run(solved(1), whole).curve)
+    places = np.searchsorted(original.iteration, thin.iteration)
+    assert thin.metrics["test_mse"].tobytes() == original.metrics["test_mse"][places].tobytes()
+    assert all(math.isfinite(value) for _, _, value in trial_run(solved(1), original).curve)
 
 
 def test_a_trial_is_a_run_below_its_cells(uri: str) -> None:

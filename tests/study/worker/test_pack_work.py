@@ -102,11 +102,11 @@ def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
     assert sorted(count for pack_id, count in parts.items() if pack_id not in splits) == [8, 8, 8, 9]
     done = [event.pack_id for event in events if isinstance(event, PackDone)]
     assert sorted(done) == sorted(parts)
-    whole = Store(tmp_path / "whole").study("s")
-    list(PackWork(tmp_path / "whole", "s", whole.begin_attempt(), "fused", "cpu")(pack))
+    whole_study = Store(tmp_path / "whole").study("s")
+    list(PackWork(tmp_path / "whole", "s", whole_study.begin_attempt(), "fused", "cpu")(pack))
     ours, theirs = (
-        [replace(r, training_s=0.0, engine="", device="") for r in table_results(one.read_results())]
-        for one in (folder, whole)
+        [replace(r, training_s=0.0, engine="", device="") for r in table_results(study.read_results())]
+        for study in (folder, whole_study)
     )
     assert ours == theirs
 
@@ -119,9 +119,9 @@ def test_a_pack_is_stored_with_its_weights(tmp_path):
     training = ENGINES["torch"].start(pack, device="cpu")
     training.advance(1e9)
     expected = {weights.trial_id: weights for weights in training.finish()[2]}
-    found = table_weights(folder.read_weights())
-    assert {weights.trial_id for weights in found} == set(expected) == {trial.id for trial in pack.trials}
-    for weights in found:
+    weights_read = table_weights(folder.read_weights())
+    assert {weights.trial_id for weights in weights_read} == set(expected) == {trial.id for trial in pack.trials}
+    for weights in weights_read:
         assert weights.iteration == 41
         for name, array in expected[weights.trial_id].arrays.items():
             assert weights.arrays[name].tobytes() == array.tobytes()

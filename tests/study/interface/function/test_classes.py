@@ -30,7 +30,7 @@ def steps(called: Any, **values: Any) -> list[Any]:
 
 def test_its_parameters_are_those_of_both() -> None:
     declared = hyperparameters_of(as_function(Model))
-    assert {name: one.default for name, one in declared.items()} == {"width": 4, "epochs": 2}
+    assert {name: hyperparameter.default for name, hyperparameter in declared.items()} == {"width": 4, "epochs": 2}
 
 
 def test_it_is_made_and_fitted() -> None:

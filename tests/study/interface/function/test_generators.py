@@ -30,11 +30,11 @@ def test_generators_repeat():
 def test_seeds_are_those_that_one_sets_by_hand():
     """A seeded function draws the same numbers as a call that sets the seeds by hand."""
     seed_generators(7)
-    found = draws()
+    drawn = draws()
     random.seed(7)
     np.random.seed(7)  # noqa: NPY002
     torch.manual_seed(7)
-    assert draws() == found
+    assert draws() == drawn
 
 
 def test_what_others_draw_between_slices_changes_nothing():
@@ -42,11 +42,11 @@ def test_what_others_draw_between_slices_changes_nothing():
     seed_generators(3)
     expected = [draws(), draws()]
     seed_generators(3)
-    found = [draws()]
+    drawn = [draws()]
     states = GeneratorStates.now()
     draws()
     states.restore()
-    assert [*found, draws()] == expected
+    assert [*drawn, draws()] == expected
 
 
 _LATE = """

@@ -79,6 +79,6 @@ def test_the_caption_says_what_part_is_shown():
     assert "2 of 9 groups are shown." in part
     assert "at least 50 of 1,000." in part
     assert "the first 1,000 validation rows" in part
-    whole = gates.plot(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
-    assert "are shown" not in whole
-    assert "a sample of their trials" not in whole
+    caption = gates.plot(ROWS, [gates_of([0.5], [True], row) for row in range(9)]).caption
+    assert "are shown" not in caption
+    assert "a sample of their trials" not in caption

@@ -131,8 +131,10 @@ def test_a_mean_that_explodes_leaves_the_colours_of_the_others():
     metric = Metric(low=0)
     means = {(a, b): 1e30 if (a, b) == (3, 2) else float(a + b) for a in (1, 2, 3) for b in (1, 2)}
     rows = [
-        GroupSummary(values=key, seeds=3, is_judged=False, metrics={"m": of})
-        for key, of in ((key, MetricSummary(metric=metric, mean=mean, count=3)) for key, mean in means.items())
+        GroupSummary(values=key, seeds=3, is_judged=False, metrics={"m": metric_summary})
+        for key, metric_summary in (
+            (key, MetricSummary(metric=metric, mean=mean, count=3)) for key, mean in means.items()
+        )
     ]
     drawn = heat_map.plot(groups(rows, ["a", "b"]))
     panel, scale = drawn.figure.axes

@@ -54,9 +54,9 @@ def test_lines_are_medians_and_bands_the_quantiles():
 def test_where_half_have_diverged_the_line_ends():
     """An infinite median isn't drawn, its band leaves the panel, and panel and caption give the reason."""
     test = np.array([[1.0, 1, 1], [2, 2, 2], [3, 3, np.inf], [4, np.inf, np.inf], [5, np.inf, np.inf]])
-    whole = curve()
-    quantiles = {**whole.quantiles, "test_mse": test}
-    broken = LearningCurve(**{**vars(whole), "quantiles": quantiles})
+    complete = curve()
+    quantiles = {**complete.quantiles, "test_mse": test}
+    broken = LearningCurve(**{**vars(complete), "quantiles": quantiles})
     drawing = learning_curves.plot(rows_of(1), [broken], METRICS)
     (axes,) = drawing.figure.axes
     assert np.isnan(line(axes, TEST)[:, 1]).tolist() == [False, False, True]
@@ -85,10 +85,10 @@ def test_errors_of_zero_are_at_the_foot():
 
 def test_wild_values_don_t_flatten_the_rest():
     """A few trials at 1e30 don't stretch the axis, which fits the medians and the first errors."""
-    whole = curve()
-    test = whole.quantiles["test_mse"].copy()
+    complete = curve()
+    test = complete.quantiles["test_mse"].copy()
     test[-1, 1:] = 1e30
-    wild = LearningCurve(**{**vars(whole), "quantiles": {**whole.quantiles, "test_mse": test}})
+    wild = LearningCurve(**{**vars(complete), "quantiles": {**complete.quantiles, "test_mse": test}})
     assert learning_curves.plot(rows_of(1), [wild], METRICS).figure.axes[0].get_ylim()[1] < 1e5
 
 
@@ -96,8 +96,8 @@ def test_panels_are_named_and_limited():
     """Twenty rows give twelve panels with equal axes and row names, and at most 600 tips; the caption has the rest."""
     drawing = learning_curves.plot(rows_of(20), [curve(row=i, test=(10.0**i, 1, 0.1)) for i in range(20)], METRICS)
     axes = drawing.figure.axes
-    assert [one.get_title("left") for one in axes] == [f"m{i}" for i in range(12)]
-    assert len({one.get_ylim() for one in axes}) == 1
+    assert [panel.get_title("left") for panel in axes] == [f"m{i}" for i in range(12)]
+    assert len({panel.get_ylim() for panel in axes}) == 1
     assert len(drawing.tips.marks) <= 600
     assert "12 of 20 groups are shown." in drawing.caption
 
@@ -156,10 +156,10 @@ def test_a_curve_that_explodes_leaves_the_others_readable(metric):
             trials=9,
             total=9,
             iteration=np.arange(3),
-            quantiles={"m": np.outer([1, 2, 3, 4, 5], of)},
+            quantiles={"m": np.outer([1, 2, 3, 4, 5], factors)},
             threshold=None,
         )
-        for row, of in enumerate([(1, 0.9, 0.8), (1, 0.8, 0.7), (1, 1e20, 1e30)])
+        for row, factors in enumerate([(1, 0.9, 0.8), (1, 0.8, 0.7), (1, 1e20, 1e30)])
     ]
     drawn = learning_curves.plot(rows_of(3), curves, {"m": metric})
     panels = drawn.figure.axes

@@ -48,15 +48,15 @@ MEANS = {"sgd": 0.0, "adam": 2.0, "lion": 1.0, "adamw": 2.1}
 
 def test_methods_stand_in_order_beside_their_differences_to_the_best():
     """The left panel has the estimates, best first; the right one the findings, signed relative to the best."""
-    rows, found = compared(MEANS)
-    drawn = ranking.plot(rows, found)
+    rows, findings = compared(MEANS)
+    drawn = ranking.plot(rows, findings)
     left, right = drawn.figure.axes
     order = [label.get_text() for label in left.get_yticklabels()]
     assert order == ["adamw", "adam", "lion", "sgd"]
     means = {rows.name(row): s.metrics["score"].mean for row, s in enumerate(rows.summaries)}
     assert dots(left) == {place: pytest.approx(means[name]) for place, name in enumerate(order)}
     expected = {}
-    for finding in found.pairs:
+    for finding in findings.pairs:
         if "adamw" in (finding.first, finding.second):
             other, sign = (finding.second, -1) if finding.first == "adamw" else (finding.first, 1)
             expected[order.index(other)] = pytest.approx(sign * finding.estimate)
@@ -66,9 +66,9 @@ def test_methods_stand_in_order_beside_their_differences_to_the_best():
 
 def test_bars_join_methods_that_no_test_tells_apart():
     """Methods without a winner among them share a bar; if every pair has a winner, there is no bar."""
-    rows, found = compared({"sgd": 0.0, "adam": 2.1, "lion": 1.0, "adamw": 2.0})
-    assert [{f.first, f.second} for f in found.pairs if f.winner is None] == [{"adam", "adamw"}]
-    left, _ = ranking.plot(rows, found).figure.axes
+    rows, findings = compared({"sgd": 0.0, "adam": 2.1, "lion": 1.0, "adamw": 2.0})
+    assert [{f.first, f.second} for f in findings.pairs if f.winner is None] == [{"adam", "adamw"}]
+    left, _ = ranking.plot(rows, findings).figure.axes
     assert bars(left) == [(0, 1)]
     apart, _ = ranking.plot(*compared({"a": 0.0, "b": 5.0, "c": 10.0})).figure.axes
     assert bars(apart) == []
@@ -111,10 +111,12 @@ def test_each_question_has_its_panels():
 def test_it_stands_first_where_no_number_is_swept(changes, is_first):
     """With a swept number, curves come first, and averages over that number have no intervals."""
     cells = [published_cell(model, **change) for model in ("NMU", "NAU", "NALU") for change in changes]
-    table = results_table([one for i, cell in enumerate(cells) for one in results_of(cell, solved=i, unsolved=9 - i)])
+    table = results_table(
+        [result for i, cell in enumerate(cells) for result in results_of(cell, solved=i, unsolved=9 - i)]
+    )
     rows = cell_rows(summarised(table, {}), {})
-    found = contrasts(rows, TrialTable(table))
-    assert ranking.leads(found) is is_first
-    drawn = ranking.plot(rows, found)
+    findings = contrasts(rows, TrialTable(table))
+    assert ranking.leads(findings) is is_first
+    drawn = ranking.plot(rows, findings)
     intervals = [line for line in drawn.figure.axes[0].lines if line.get_linewidth() == 0.8 and len(line.get_xdata())]
     assert len(intervals) == (3 if is_first else 0)

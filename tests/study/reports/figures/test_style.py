@@ -129,17 +129,17 @@ def test_the_same_figure_has_the_same_bytes_and_no_image():
     The page's policy forbids loading, and so shows no images, not even embedded ones.
     """
     first, second = drawings(), drawings()
-    assert {one.name for one in first} == set(names_of_figures.NAMES) - {
+    assert {drawing.name for drawing in first} == set(names_of_figures.NAMES) - {
         "series",
         "differences",
         "ranking",
         *names_of_figures.OVERALL,
     }
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-    for one, other in zip(first, second, strict=True):
-        kinds = KINDS if one.name == "figure" else ("png", "svg")
-        files = {kind: render(other, kind) for kind in reversed(kinds)}
-        assert {kind: render(one, kind) for kind in kinds} == files
+    for drawing, redrawing in zip(first, second, strict=True):
+        kinds = KINDS if drawing.name == "figure" else ("png", "svg")
+        files = {kind: render(redrawing, kind) for kind in reversed(kinds)}
+        assert {kind: render(drawing, kind) for kind in kinds} == files
         assert all(files[kind].startswith(begins[kind]) for kind in kinds)
         assert b"<image" not in files["svg"]
 

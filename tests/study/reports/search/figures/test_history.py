@@ -20,7 +20,11 @@ def dots(axes):
 
 def line(axes, style):
     """Give the only line with this draw style."""
-    (steps,) = (one for one in axes.lines if one.get_drawstyle() == style and len(one.get_xdata()) > 2)
+    (steps,) = (
+        candidate_line
+        for candidate_line in axes.lines
+        if candidate_line.get_drawstyle() == style and len(candidate_line.get_xdata()) > 2
+    )
     return np.asarray(steps.get_xdata()), np.asarray(steps.get_ydata())
 
 

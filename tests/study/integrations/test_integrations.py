@@ -214,7 +214,7 @@ def test_importing_study_imports_no_library() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_what_is_not_a_number_is_left_out_and_reserved_names_get_an_underscore(tmp_path: Path) -> None:
+def test_non_numbers_are_dropped_and_reserved_names_get_an_underscore(tmp_path: Path) -> None:
     def reports(seed: int, trial: Trial) -> None:
         Reports(trial, {"val/acc": "accuracy"}).add(2, {"val/acc": 1, "step": 7, "state": 8.5, "note": "text", "x": []})
 

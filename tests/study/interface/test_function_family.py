@@ -83,7 +83,7 @@ def test_defaults_are_filled_in() -> None:
 
 @pytest.mark.parametrize("values", [{}, {"rate": "fast"}, {"rate": 1.0, "width": 1.5}, {"rate": 1.0, "pair": [1]}])
 @pytest.mark.parametrize("family", [FAMILY, STORED], ids=["declared", "stored"])
-def test_what_can_not_be_called_is_no_cell(family: FunctionFamily, values: dict[str, Any]) -> None:
+def test_uncallable_arguments_are_refused(family: FunctionFamily, values: dict[str, Any]) -> None:
     """A missing required argument and a value of another type are errors, with the code and without."""
     if family is STORED and "pair" in values:
         pytest.skip("the lengths of stored lists aren't checked again")

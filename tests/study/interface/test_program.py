@@ -108,7 +108,7 @@ def test_a_command_is_written_as_a_user_would() -> None:
 
 
 @given(st.lists(TEXTS, min_size=1))
-def test_a_command_has_the_words_that_it_is_split_into(words: list[str]) -> None:
+def test_a_command_equals_its_list_of_words(words: list[str]) -> None:
     """Two programs with the same command are equal."""
     assert words_of(Program(tuple(words), RESULTS).command) == words
 

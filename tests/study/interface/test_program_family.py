@@ -36,7 +36,7 @@ def cell(values: dict[str, Any], family: Family = FAMILY) -> Cell:
     return Cell("program", "train.py", family.canonical("program", "train.py", VALUES | values))
 
 
-def test_a_whole_number_is_one_however_it_is_written() -> None:
+def test_integers_and_equal_floats_are_one_cell() -> None:
     """1 and 1.0 give a program the same text, so they are one cell; 1 and true aren't."""
     assert cell({"lr": 1.0}).id == cell({"lr": 1}).id != cell({"lr": 1.5}).id
     assert cell({"layers": [1.0, [2.0]]}).id == cell({"layers": (1, [2])}).id

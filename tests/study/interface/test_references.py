@@ -74,7 +74,7 @@ def test_references_that_do_not_vary_pass_their_own_bound() -> None:
 
 
 @pytest.mark.parametrize(("values", "level"), [([1.0, NAN], 0.9), ([1.0, INF], 0.9), ([1.0, 2.0], 1.0)])
-def test_what_gives_no_bound_is_refused(values: list[float], level: float) -> None:
+def test_references_without_a_bound_are_refused(values: list[float], level: float) -> None:
     with pytest.raises(ValueError, match=r"finite|0 < level < 1"):
         reference_bound(values, "mean", level)
 

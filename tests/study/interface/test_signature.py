@@ -149,7 +149,7 @@ def test_values_of_the_wrong_type_are_refused(name, value, message):
     assert message in str(refused.value)
 
 
-def test_a_function_gets_tuples_where_it_asks_for_them():
+def test_a_function_gets_annotated_tuples():
     """Lists become tuples at any depth where annotated so; other values are unchanged."""
     values = {"ranges": [[1.0, 2.0]], "pair": [1, "b"], "layers": [1, 2], "width": 3, "patience": "auto"}
     expected = values | {"ranges": ((1.0, 2.0),), "pair": (1, "b")}
@@ -238,7 +238,7 @@ async def late(seed): ...
 @pytest.mark.parametrize(
     ("called", "message"), [(late, "it is asynchronous"), (dict.fromkeys, "missing"), (7, "can't read its signature")]
 )
-def test_what_cannot_be_called_is_refused(called, message):
+def test_uncallable_functions_are_refused(called, message):
     """Functions that don't return a dict, or have no readable signature, are refused with a message."""
     with pytest.raises(SignatureError, match=message):
         hyperparameters_of(called)
@@ -286,7 +286,7 @@ def test_canonical_values_stay_as_they_are(value):
 def loose(seed, *, value: float | str): ...
 
 
-def test_what_a_validator_returns_must_be_of_json():
+def test_a_validator_must_return_a_json_value():
     """A user's validator may change a value, but only to one that JSON can hold."""
 
     def half(

@@ -78,7 +78,7 @@ _METHODS = {"draw": Line.draw, "loss": Line.loss, "__module__": __name__}
         (type("Half", (Task,), {}), "must define the methods draw, loss"),
     ],
 )
-def test_what_a_class_lacks_is_said(cls, message):
+def test_missing_declarations_of_a_class_are_named(cls, message):
     """A class without a required declaration is refused, and the message says how to fix it."""
     with pytest.raises(TypeError, match=message):
         cls.hyperparameters()

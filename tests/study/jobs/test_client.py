@@ -21,7 +21,7 @@ from study.jobs import connect
         (401, b"", "token"),
     ],
 )
-def test_what_is_no_cluster_of_ours_is_an_error(server, status, body, message):
+def test_other_servers_are_refused_as_clusters(server, status, body, message):
     """A server that isn't Ray's dashboard, or has an incompatible version, raises an error that says so."""
     with pytest.raises(ClusterError, match=message):
         connect(server(lambda path, token: (status, body)))

@@ -447,7 +447,7 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
         ("postgresql://me@db/mlflow", "tracking:  postgresql://***@db/mlflow, a database:"),
     ],
 )
-def test_submit_says_where_it_is_tracked(server: Start, uri, line):
+def test_submit_shows_the_tracking_address(server: Start, uri, line):
     """`submit` shows the tracking address and the job's page on the cluster, whatever sets them."""
     url = server(Dashboard(a_job()))
     words = ("submit", "demo", "--store", "/shared", "--cluster", url)

@@ -290,7 +290,7 @@ def test_a_newer_schema_is_refused(tmp_path):
     assert "schema version 99" in refusal(tmp_path / "a.parquet")
 
 
-def test_what_is_no_such_file_is_told(tmp_path):
+def test_missing_and_foreign_files_are_named(tmp_path):
     """A missing file is named with its nearest match, and a file that isn't Parquet is named as such."""
     file(tmp_path, GOOD, "seeds.csv")
     assert "there is seeds.csv" in refusal(tmp_path / "seed.csv")
@@ -299,7 +299,7 @@ def test_what_is_no_such_file_is_told(tmp_path):
     assert "can't be read as a csv file" in refusal(tmp_path / "c.csv")
 
 
-def test_results_of_trials_are_no_hyperparameters():
+def test_results_of_trials_arent_hyperparameters():
     """Every column common to all results is an attribute of the trial, a criterion or a measurement."""
     fixed = {*EMPTY_RESULTS.column_names, *metric_columns()}
     assert fixed - measured() == {"task", "model", "seed", "criterion"}
@@ -336,7 +336,7 @@ def test_groups_partition_the_rows():
     assert not summary.complete
 
 
-def test_hyperparameters_that_differ_in_every_row_are_no_ids(tmp_path):
+def test_hyperparameters_that_differ_in_every_row_arent_ids(tmp_path):
     """With one seed for each model, size or learning rate, every row is a trial."""
     models = [f"{model},2,{0.001 * (i + 1)},0,False,," for i, model in enumerate("ABCDE")]
     head = "model,hidden_size,learning_rate,seed,solved,solved_at,sparsity_error\n"

@@ -90,7 +90,7 @@ def test_seeds_are_found_by_their_name(name: str) -> None:
     assert outcomes(rows).table["seed"].to_pylist() == [row["seed"] for row in GRID]
 
 
-def test_without_a_seed_the_user_says_what_it_is() -> None:
+def test_runs_without_a_seed_need_a_named_column_or_are_numbered() -> None:
     """Any column can be named as the seed; without one, runs are numbered uniquely."""
     rows = [{("draw" if key == "seed" else key): value for key, value in row.items()} for row in GRID]
     with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*there is lr, optimizer, draw, val_acc"):
@@ -123,7 +123,7 @@ def test_failed_and_diverged_runs_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("repeats", "counts"), [("first", 0.11), ("last", 0.12)])
-def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
+def test_repeated_seeds_count_once(repeats: str, counts: float) -> None:
     """A run with equal hyperparameters and seed is a repeat; a failure never replaces a result."""
     again = [GRID[0] | {"val_acc": value, "status": status} for value, status in
              ((0.10, "failed"), (0.11, "finished"), (0.12, "finished"), (0.13, "failed"))]  # fmt: skip
@@ -133,7 +133,7 @@ def test_of_repeated_seeds_one_counts(repeats: str, counts: float) -> None:
     assert decision(run_outcomes, "repeats").startswith("repeats: 3 runs of 1 group ")
 
 
-def test_what_only_an_id_tells_apart_is_refused() -> None:
+def test_runs_that_differ_only_in_an_id_are_refused() -> None:
     """If most runs differ only in a column that looks like an id, the user must state its role."""
     rows = [{"seed": 0, "shape": f"{n}-{n + 1}", "val_acc": n / 10} for n in range(9)]
     with pytest.raises(InputError, match=r"8 of 9 runs .* if one of shape is a hyperparameter"):
@@ -253,7 +253,7 @@ def test_a_tables_column_of_states_is_read(tmp_path: Path, name: str, words: str
 
 
 @pytest.mark.parametrize("name", ["trials.csv", "trials.tsv", "trials.parquet"])
-def test_what_is_written_is_what_a_report_reads(tmp_path: Path, name: str) -> None:
+def test_reports_read_written_values_unchanged(tmp_path: Path, name: str) -> None:
     """Values round-trip, texts that a spreadsheet would evaluate are escaped in CSV, and nothing is overwritten."""
     rows = grid(kind=["=1+1", "plain", "-late"] * 4)
     rows[0]["val_acc"] = math.nan
@@ -307,7 +307,7 @@ def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
     assert outcomes(rows).table["outcome"].to_pylist() == ["solved"] * 3 + ["failed"]
 
 
-def test_outcomes_that_are_no_texts_are_refused_in_words(tmp_path: Path) -> None:
+def test_non_text_outcomes_are_refused(tmp_path: Path) -> None:
     """A Parquet file may have numbers there: each row is named, as in a report."""
     pq.write_table(pa.table({"lr": [0.1, 0.1], "seed": [0, 1], "outcome": [0, 1]}), tmp_path / "runs.parquet")
     with pytest.raises(InputError, match="row 1: outcome: 0 isn't one of solved, unsolved"):

@@ -64,7 +64,7 @@ def test_an_ambiguous_column_is_said(tmp_path: Path) -> None:
     assert column(tmp_path, "1.234", "2.500", beside="0.5") == (["1.234", "2.500"], [])
 
 
-def test_a_comma_that_separates_values_is_no_decimal_comma(tmp_path: Path) -> None:
+def test_a_quoted_number_with_a_comma_is_refused(tmp_path: Path) -> None:
     """A quoted number with a comma is refused as ambiguous."""
     (tmp_path / "a.csv").write_text('model,seed,acc\na,0,"0,5"\na,1,0.5\n')
     told = invoke("report", str(tmp_path / "a.csv"), "--metric", "acc")

@@ -15,9 +15,9 @@ from study.outcomes.states import find_states
 from tests.commands import invoke
 
 
-def states(words: list[str], name: str = "status", said: str = "", **columns: list[str]) -> list[str] | None:
+def states(words: list[str], name: str = "status", state_words: str = "", **columns: list[str]) -> list[str] | None:
     """Return the states of runs with these words, or None if the column doesn't hold states."""
-    states_found = find_states(pa.table({name: words, **columns}), read_state_words([said]))
+    states_found = find_states(pa.table({name: words, **columns}), read_state_words([state_words]))
     return None if states_found is None else [str(value) for value in states_found.values]
 
 
@@ -51,14 +51,14 @@ def test_a_word_of_several_meanings_is_asked_for() -> None:
     assert states(["terminated", "completed"]) == ["stopped", "finished"]
     with pytest.raises(InputError, match=r"'TERMINATED' has no clear meaning: .*--state-words 'TERMINATED=failed'"):
         states(["TERMINATED", "ERROR"])
-    assert states(["TERMINATED", "ERROR"], said="terminated=finished") == ["finished", "failed"]
+    assert states(["TERMINATED", "ERROR"], state_words="terminated=finished") == ["finished", "failed"]
 
 
 def test_an_unknown_word_is_asked_for() -> None:
     """An unknown or empty word isn't a group or a result; the user must state its meaning."""
     with pytest.raises(InputError, match="'abgebrochen' has no clear meaning"):
         states(["finished", "abgebrochen"])
-    assert states(["finished", "Abgebrochen"], said="abgebrochen=stopped") == ["finished", "stopped"]
+    assert states(["finished", "Abgebrochen"], state_words="abgebrochen=stopped") == ["finished", "stopped"]
     with pytest.raises(InputError, match="'fertig' and 'weg' have no clear meaning"):
         states(["fertig", "weg"])
     with pytest.raises(InputError, match="'nothing' has no clear meaning"):
@@ -84,7 +84,7 @@ def test_states_are_found_by_their_column_and_by_their_words(
     assert states(words, name) == expected
 
 
-def test_of_two_columns_the_worse_state_counts() -> None:
+def test_the_worse_state_of_two_columns_counts() -> None:
     """A trial that is done and failed counts as failed."""
     assert states(["finished", "finished"], "state", hasCrashed=["false", "true"]) == ["finished", "failed"]
 

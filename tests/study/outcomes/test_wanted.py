@@ -106,7 +106,7 @@ def test_success_that_cannot_be_read_is_refused(text):
         wanted(success=text)
 
 
-def test_what_could_be_a_metric_is_named(tmp_path):
+def test_possible_metrics_are_named(tmp_path):
     """A file without outcomes is refused once, with its numeric columns, none of which is a hyperparameter."""
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.csv")

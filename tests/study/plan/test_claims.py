@@ -65,7 +65,7 @@ def test_a_difference_is_judged_seed_by_seed_until_it_is_shown() -> None:
     assert extended(plan, unclear).trials_count == 80
 
 
-def test_it_is_refuted_where_the_contrary_is_shown_and_undecided_out_of_seeds() -> None:
+def test_a_claim_is_refuted_or_undecided_out_of_seeds() -> None:
     """Equal cells refute a claimed difference of 0.5, and leave a difference of 0 undecided."""
     alike = [SOLVED, UNSOLVED] * 30
     plan = planned("{NMU: success_rate, exceeds: NAC-mul, by: 0.5}")

@@ -39,7 +39,7 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
     ]
 
 
-def test_what_is_set_for_one_model_and_not_swept_tells_no_cells_apart() -> None:
+def test_a_models_own_fixed_value_doesnt_prevent_pairs() -> None:
     """A model with its own fixed learning rate is still compared: that is its setup."""
     ((cell, counterpart),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
     assert (cell.value("learning_rate"), counterpart.value("learning_rate")) == (0.01, 0.001)

@@ -154,7 +154,7 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, seed_and_
 @either
 @given(seed_and_rate=seeds_and_rates)
 @settings(max_examples=20)
-def test_asked_twice_it_answers_the_same(until, seed_and_rate):
+def test_repeated_requests_give_the_same_plan(until, seed_and_rate):
     """Requested again with the same results, the plan doesn't grow."""
     plan = planned(until)
     for stage in rounds(plan, truth := drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])):

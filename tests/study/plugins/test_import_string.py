@@ -28,7 +28,7 @@ def test_an_import_string_reads_as_it_is_written(modules, name):
         "mylab.spirals:train()", "mylab.spirals::train", " mylab.spirals : train ", ".mylab.spirals:train",
     ],
 )  # fmt: skip
-def test_what_was_meant_is_suggested(text):
+def test_corrections_are_suggested(text):
     """A path, a call, a second colon, spaces and a leading dot are invalid, and the message gives the correction."""
     with pytest.raises(InputError, match=r"must be package\.module:object.*did you mean 'mylab\.spirals:train'"):
         parse_import_string(text)

@@ -234,7 +234,7 @@ def test_columns_of_series(tmp_path: Path) -> None:
     check(results, tmp_path / "out", ["cells", "tests", "series"])
 
 
-def test_what_is_not_described_would_be_found() -> None:
+def test_undescribed_columns_are_detected() -> None:
     """The checks above detect an undescribed column, and a value that contradicts the description."""
     names: Mapping[str, Collection[str]] = {name: [] for name in ("axis", "hyperparameter", "metric")}
     wrong = pyarrow.table({"lost_mean": [1.0], "seeds": [1.5], "success_rate": [1.5], "complete": [None]})

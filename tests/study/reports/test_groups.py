@@ -140,7 +140,7 @@ def test_latex_has_the_published_layout(as_published):
     assert "†" not in text
 
 
-def test_what_findings_call_better_than_all_others_is_bold(tmp_path):
+def test_rows_that_beat_all_others_are_bold(tmp_path):
     """A row that ties with another, or leads by chance, isn't bold; a row that beats all others is, in every format."""
     letters = {"A": "s" * 20, "B": "u" * 20, "C": "s" * 4 + "u" * 16}
     table = outcomes_table(

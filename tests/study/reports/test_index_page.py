@@ -17,7 +17,7 @@ AT = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
 EVIL = '<script>alert("x")</script>&\x1b[2J'
 
 
-def test_whatever_comes_from_outside_is_escaped() -> None:
+def test_outside_text_is_escaped() -> None:
     """Names, questions, findings, errors, addresses and compared values are text on the page."""
     texts = dict.fromkeys(("name", "question", "finding", "error", "holder"), EVIL)
     content = {"same": {EVIL: EVIL}, "keys": [], "titles": {EVIL: EVIL}, "columns": [], "rows": []}
@@ -49,7 +49,7 @@ def test_a_page_is_written_in_place_of_an_index_only(tmp_path: Path) -> None:
     assert path.read_text() == "<!doctype html>mine"
 
 
-def test_what_stands_beside_another_study_has_a_limit() -> None:
+def test_compared_cells_have_a_limit() -> None:
     """Each cell has its id, name, varying values and numbers as texts; too many cells have none of these."""
     of_sizes = summaries_of(*((published_cell(hidden_size=size), {"solved": 3, "unsolved": 1}) for size in (2, 3)))
     content = beside(cell_rows(of_sizes, {}), of_sizes)

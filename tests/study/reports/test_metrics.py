@@ -94,7 +94,7 @@ def written(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "cells.csv", "cells.tex", "comparison.csv", "tests.csv"])
-def test_nothing_is_said_of_success_where_nothing_says_what_it_is(written, name):
+def test_reports_without_a_criterion_omit_success(written, name):
     """No file has a column, a figure or a sentence about success rates or solved trials."""
     text = written[name].read_text(encoding="utf-8")
     text = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.DOTALL)

@@ -103,7 +103,7 @@ def test_profiles_csv_has_every_step(written):
     assert all(float(line["share_lower"]) <= float(line["share"]) <= float(line["share_upper"]) for line in lines)
 
 
-def test_the_page_and_markdown_show_the_table_and_say_what_it_is(written):
+def test_the_page_and_markdown_show_the_table_and_its_notes(written):
     """Both have a section with the table and its notes; the page contains both figures."""
     page, markdown = written["report.html"].read_text(), written["report.md"].read_text()
     section = re.search(r'<section id="aggregate-over-tasks">.*?</section>', page, re.DOTALL)[0]

@@ -367,7 +367,7 @@ def test_without_its_script_the_page_reads_the_same(browser, report):
     context.close()
 
 
-def test_what_a_page_does_is_noticed(visit, tmp_path):
+def test_requests_logs_and_errors_of_a_page_are_detected(visit, tmp_path):
     """A page that logs, throws and fetches is detected in each case, so the checks above can fail."""
     noisy = tmp_path / "noisy.html"
     noisy.write_text(

@@ -72,7 +72,7 @@ def test_no_number_is_cut_at_any_width(name: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["results", "comparison", "presets"])
-def test_what_is_left_out_is_named(name: str) -> None:
+def test_omitted_columns_are_named(name: str) -> None:
     """Each title is in the table or in the line below it; the width named there shows every column."""
     table = TABLES[name]
     assert isinstance(table, ConsoleTable)
@@ -94,7 +94,7 @@ def test_what_is_left_out_is_named(name: str) -> None:
     assert lines
 
 
-def test_rows_stay_what_they_are_at_80_columns() -> None:
+def test_rows_keep_their_names_and_rate_at_80_columns() -> None:
     """Identifying columns and the success rate are there, one line a row; the least important columns are not."""
     text = printed(results(), 80)
     assert re.search(r"^NMU +late mild +10 .* 0\.\d\d \[0\.\d\d, 0\.\d\d\]", text, re.MULTILINE)

@@ -120,7 +120,7 @@ def test_tests_csv_has_every_test(write, demo):
     assert [float(row["statistic"]) for row in times] == [s.statistic for s in tests.speeds]
 
 
-def test_a_comparison_adds_a_file_and_a_later_report_takes_it_away(write):
+def test_a_comparison_adds_a_file_and_a_later_report_removes_it(write):
     """comparison.csv exists only after a comparison; a stale one is removed."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     files = write(summaries=summaries)
@@ -231,7 +231,7 @@ def test_names_cannot_become_markup(write, demo):
     assert HOSTILE in console.export_text()
 
 
-def test_names_in_markdown_are_no_links(write):
+def test_names_in_markdown_are_escaped(write):
     """A name written like an image or a link stays text."""
     text = write(name="![x](http://a.invalid/b.png)", notes=["[y](c)"])["report.md"].read_text()
     assert r"\!\[x\](http://a.invalid/b.png)" in text
@@ -289,7 +289,7 @@ def test_a_row_without_trials_has_no_link(write, demo, dashboard):
     assert trials_of(text)["cells"] == [expected[0], None, *expected[2:]]
 
 
-def test_what_a_trial_says_stays_in_its_script(write, demo):
+def test_a_trials_error_stays_inside_the_script(write, demo):
     """An error that looks like the end of the script, or the start of a comment, is passed on unchanged."""
     trials = listed(demo[0])
     error = "</script><!--<b>it & that"
@@ -346,7 +346,7 @@ def test_the_terminal_shows_the_comparison():
     assert all(word in text for word in ("50/100", "94/100", "< 0.001", "differs"))
 
 
-def test_nothing_is_no_report(write, tmp_path):
+def test_a_report_without_cells_writes_nothing(write, tmp_path):
     """Without a cell, no file is written."""
     with pytest.raises(ValueError, match="at least one row"):
         write(summaries=[])

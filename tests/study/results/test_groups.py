@@ -95,7 +95,7 @@ def test_by_out_and_format_are_obeyed(here):
         (("report", "none.csv", "--as-published"), "leave out --as-published"),
     ],
 )
-def test_what_is_refused_writes_nothing(here, words, told):
+def test_refused_reports_write_nothing(here, words, told):
     """Each mistake is one sentence with exit code 2, and all files are unchanged."""
     (here / "bad.csv").write_text("model,seed\nNMU,0\n")
     (here / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")

@@ -230,7 +230,7 @@ def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
     return to
 
 
-def test_what_comes_is_checked_before_anything_is_written(finished_study: Path, tmp_path: Path) -> None:
+def test_imports_are_checked_before_any_write(finished_study: Path, tmp_path: Path) -> None:
     """Unusable study files or results are refused, whatever their digests, and no store is made."""
     source = Store(finished_study / "studies").study("little")
     file = export(source, tmp_path / "little.zip")

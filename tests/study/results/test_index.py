@@ -179,7 +179,7 @@ def test_a_study_without_results_has_an_entry(store: Path) -> None:
     assert (entry.done, entry.trials, entry.finding, entry.strip, entry.written_at) == (0, 12, "", None, None)
 
 
-def test_a_page_of_somebody_else_stays(store: Path) -> None:
+def test_a_foreign_page_is_kept(store: Path) -> None:
     """A foreign file of that name is reported and kept."""
     (store / "index.html").write_text("mine")
     with pytest.raises(InputError, match="move it away"):
@@ -196,7 +196,7 @@ def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
     assert "study run demo" in (tmp_path / "index.html").read_text()
 
 
-def test_of_an_object_store_the_page_is_in_the_working_folder(
+def test_an_object_stores_page_is_in_the_working_folder(
     s3, finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Studies of a bucket are listed in a local file, which links local reports."""

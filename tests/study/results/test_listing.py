@@ -10,7 +10,7 @@ from study.store import Store
 from tests.study.results.bad_studies import BAD, GOOD, make_store
 
 
-def test_presets_are_listed_with_what_they_ask_and_take() -> None:
+def test_presets_are_listed_with_question_and_time() -> None:
     """Each preset is a row with its question, its trials, and a time."""
     table = presets_table()
     columns = {column.header: list(column.cells) for column in table.columns}

@@ -110,7 +110,7 @@ def test_a_study_that_mlflow_does_not_show_is_not_believed(here, harm, mended):
     assert is_current(here)
 
 
-def test_what_mlflow_lost_is_published_again(here):
+def test_runs_lost_by_mlflow_are_published_again(here):
     """If MLflow has lost the study's run, the next run publishes it, and no trial twice."""
     asked(here, "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'")
     run(here)

@@ -51,7 +51,7 @@ def test_rows_that_are_left_out_are_told(ran: tuple[Path, str, str]) -> None:
     assert notice in (folder / "studies" / "ingots" / "report" / "report.md").read_text().replace("\n", " ")
 
 
-def test_models_are_compared_where_they_are_asked_the_same(ran: tuple[Path, str, str]) -> None:
+def test_models_are_compared_on_equal_questions(ran: tuple[Path, str, str]) -> None:
     """The task's values are the question, also from a named axis; models are compared by the test loss."""
     folder, *_ = ran
     results = load.load_results("ingots", folder / "studies")

@@ -139,7 +139,7 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
         (["--standardise", "hard", "--starts", "few.csv"], "no starts of model b"),
     ],
 )
-def test_what_cant_be_standardised_is_refused(here: Path, words: list[str], message: str) -> None:
+def test_impossible_standardisations_are_refused(here: Path, words: list[str], message: str) -> None:
     """The message shows the input, and nothing is written."""
     (here / "other.csv").write_text("easy\n1\n")
     (here / "gap.csv").write_text("hard,x\n1,1\n,1\n")

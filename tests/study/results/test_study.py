@@ -139,7 +139,7 @@ def emptied(here: Path) -> None:
         (newer, ("little",), [".parquet has schema version 99", "upgrade"]),
     ],
 )
-def test_what_is_refused_writes_nothing_over(here, spoil, words, told):
+def test_refused_reports_overwrite_nothing(here, spoil, words, told):
     """Each is one error with exit code 2 that names the fault, and the last report stays."""
     assert invoke("report", "little").exit_code == 0
     assert invoke("report", "faster").exit_code == 0

@@ -33,7 +33,7 @@ def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, co
 
 
 @given(trials=st.integers(0, 2000), most=st.integers(1, 60))
-def test_what_is_affordable_costs_no_more_than_there_is(trials, most):
+def test_affordable_candidates_fit_the_remaining_trials(trials, most):
     """The affordable number of candidates fits the remaining trials; one more doesn't fit or isn't compared."""
     search = table()
     count = affordable(search, most, trials)

@@ -117,14 +117,14 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_what_is_better_is_worth_more(name):
+def test_better_samples_are_worth_more(name):
     """Every objective that sees a difference ranks a dominated sample lower."""
     better, worse = PAIRS[name]
     assert no_worse(better, worse) == EACH
     assert worth(better) != worth(worse)
 
 
-def test_perfect_candidates_are_told_apart_by_what_they_cost():
+def test_perfect_candidates_are_ranked_by_cost():
     """Of candidates that always succeed, the quicker one and the one with less error are worth more."""
     quick, exact = worth([solved(5000, 1e-4)] * 40), worth([solved(9000, 1e-6)] * 40)
     assert quick["success_rate"] == exact["success_rate"]
@@ -169,7 +169,7 @@ def test_a_search_judges_by_the_results_it_has():
     assert worth_in_a_search([*trials, {"outcome": Outcome.FAILED}]) == worth(trials)
 
 
-def test_what_is_not_known_of_a_solved_trial_counts_as_the_worst():
+def test_unknown_values_of_a_solved_trial_count_as_the_worst():
     """A solved trial without a sparsity error, as with infinite weights, isn't ignored."""
     gone = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
     there = replace(gone, metrics={"sparsity_error": np.array([1e-6, 0.5])})

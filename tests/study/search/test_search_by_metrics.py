@@ -84,7 +84,7 @@ def test_a_search_by_a_loss_finds_the_least(lab: Path, tmp_path: Path) -> None:
     assert "train: mylab.search:train" in winner
 
 
-def test_what_diverges_ranks_last_and_goes_through_files(lab: Path, tmp_path: Path) -> None:
+def test_diverged_candidates_rank_last_also_after_reading_files(lab: Path, tmp_path: Path) -> None:
     """A candidate without a number has a finite stand-in in the record, and `unknown` on the page."""
     store = tmp_path / "studies"
     spec = spec_of(lab, ranges={"rate": {"choices": [0.01, 0.02, 0.9]}, "width": {"choices": [6, 5]}})

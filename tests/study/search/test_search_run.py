@@ -93,7 +93,7 @@ def report_of(root: Path) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_killed_or_spread_over_workers_it_finds_the_same(search, tmp_path):
+def test_a_killed_or_distributed_search_has_the_same_results(search, tmp_path):
     """With kill -9 of the driver on Ray's workers, a search gives the results of a single process."""
     ended(search("--local", "--optuna-storage", "off", store="whole"))
     undisturbed = record_of(tmp_path / "whole")
@@ -239,7 +239,7 @@ def test_bad_ranges_are_refused_at_the_door(old, new, message):
     assert "line " in str(caught.value)
 
 
-def test_what_is_never_possible_is_refused():
+def test_ranges_without_a_possible_schedule_are_refused():
     """Ranges without any possible schedule are a mistake; ranges with some impossible ones aren't."""
     text = SPEC.replace("sparsity_strength: 0", "sparsity_strength: 1")
     never = "ranges:\n  sparsity_start: {low: 50, high: 60}\n  sparsity_end: {low: 10, high: 50}"
@@ -249,7 +249,7 @@ def test_what_is_never_possible_is_refused():
     assert parse_spec(text.replace("ranges:", partly_possible), source="search.yaml").search is not None
 
 
-def test_the_plan_of_a_search_says_what_it_takes(tmp_path, monkeypatch):
+def test_the_plan_of_a_search_shows_its_cost(tmp_path, monkeypatch):
     """`study plan` prints rounds, rungs, the confirmation and a time; it writes nothing."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "search.yaml").write_text(SPEC)

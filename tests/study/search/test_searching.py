@@ -39,7 +39,7 @@ SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_killed_at_any_moment_it_comes_to_the_same(sampler):
+def test_a_search_killed_at_any_moment_has_the_same_results(sampler):
     """A search whose process dies after every few trials has the suggestions and results of an undisturbed one."""
     spec = spec_of(sampler=sampler)
     undisturbed, interrupted = MemoryFolder(), MemoryFolder()
@@ -51,7 +51,7 @@ def test_killed_at_any_moment_it_comes_to_the_same(sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_it_keeps_to_its_budget_and_spends_it(sampler):
+def test_a_search_spends_exactly_its_budget(sampler):
     """Another candidate would exceed the budget; fresh seeds are additional."""
     spec, folder = spec_of(sampler=sampler), MemoryFolder()
     search(spec, folder)
@@ -92,7 +92,7 @@ def test_only_fresh_seeds_count(folder):
     assert not fresh & set(planned_seeds(spec).search)
 
 
-def test_it_finds_what_is_there(folder):
+def test_a_search_finds_a_near_optimal_candidate(folder):
     """With 300 trials the winner's success rate is near the optimum."""
     spec = spec_of()
     search(spec, folder)
@@ -118,7 +118,7 @@ def test_the_seed_of_the_sampler_changes_what_is_tried():
     assert set(first.results).isdisjoint(set(other.results))
 
 
-def test_what_another_study_has_done_costs_nothing(folder):
+def test_results_of_another_study_are_reused(folder):
     """Stored results are reused: the same search with them trains nothing."""
     spec, again = spec_of(), MemoryFolder()
     search(spec, folder)

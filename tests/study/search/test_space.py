@@ -45,7 +45,7 @@ def space() -> Space:
     return Space(parse_spec(TEXT, source="test"))
 
 
-def test_what_has_no_effect_is_not_chosen(space):
+def test_parameters_without_effect_arent_chosen(space):
     """Momentum is chosen with the optimiser that uses it, and a model's own range with that model."""
     rng = random.Random(0)
     for _ in range(100):

@@ -97,7 +97,7 @@ def test_a_changed_archive_is_never_unpacked(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("archive", [b"", b"no archive", ARCHIVE[:-30], ARCHIVE[:100]])
-def test_what_is_no_archive_is_refused(tmp_path, archive):
+def test_invalid_archives_are_refused(tmp_path, archive):
     """A torn or foreign file is an error, and leaves no files."""
     with pytest.raises(InputError, match="can't be read, and isn't run"):
         unpacked(archive, DIGEST, tmp_path / "cache")
@@ -121,7 +121,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path, name):
 
 
 @given(st.dictionaries(NAMES, st.binary(max_size=9), max_size=4))
-def test_whatever_is_accepted_stays_in_its_folder(files):
+def test_accepted_names_stay_in_their_folder(files):
     """Every accepted name leads into the folder."""
     try:
         names = read_archive(pack_archive(files), digest_of(files))

@@ -46,7 +46,7 @@ def imported(called: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def test_a_function_takes_along_what_it_uses(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_includes_its_dependencies(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports, functions, classes and constants of other cells are included, with their own dependencies."""
     define(
         "import math as m\nimport xml.dom\nfrom collections import Counter as Count\n"
@@ -108,7 +108,7 @@ def test_a_function_of_a_module_is_named(define: Define) -> None:
         (("train = lambda seed: {'loss': 1.0}",), "train must be a function or a class at the top of"),
     ],
 )
-def test_what_cannot_go_along_is_named(define: Define, cells: tuple[str, ...], message: str) -> None:
+def test_dependencies_that_cant_be_included_are_named(define: Define, cells: tuple[str, ...], message: str) -> None:
     for cell in cells:
         notebook = define(cell)
     with pytest.raises(InputError, match=message):

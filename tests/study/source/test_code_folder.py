@@ -163,7 +163,7 @@ def test_an_import_that_fails_shows_the_users_line(tmp_path, cache, text, reason
     assert caught.value.__suppress_context__
 
 
-def test_a_file_that_is_no_text_has_no_line(tmp_path, cache):
+def test_an_undecodable_file_has_no_line(tmp_path, cache):
     """An undecodable file is refused with Python's own message."""
     write(tmp_path, mylab__spirals="A = '\0'")
     with pytest.raises(InputError, match=r"mylab\.spirals:train can't be imported: .*null bytes"):

@@ -91,7 +91,7 @@ def test_comments_docstrings_and_formatting_do_not_count(before: str, after: str
         ("f(x)(y)", "f(x, y)"),
     ],
 )
-def test_whatever_else_is_in_the_code_counts(before: str, after: str):
+def test_other_edits_of_the_code_count(before: str, after: str):
     """An edit of constants and their types, defaults, annotations, order or imports changes the digest."""
     assert digest(before) != digest(after)
 
@@ -110,7 +110,7 @@ def test_all_bytes_count_where_code_reads_its_own_text():
     assert digest(code) != digest(f"{code}# more\n")
 
 
-def test_files_that_are_no_python_count_byte_by_byte():
+def test_non_python_files_count_byte_by_byte():
     """Data and unparsable sources have no syntax tree; names of files count."""
     assert digest("a  b", "data.txt") != digest("a b", "data.txt")
     assert digest("a  b") != digest("a b")

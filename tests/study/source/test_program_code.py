@@ -88,7 +88,7 @@ def test_a_script_finds_first_what_lies_beside_it(project: Path) -> None:
     assert names(project, "python scripts/fit.py") == ["helper.py", *LAB, "scripts/fit.py", "scripts/tools.py"]
 
 
-def test_modules_of_python_are_no_code(project: Path) -> None:
+def test_standard_modules_arent_code(project: Path) -> None:
     """A file with the name of a standard module is imported only if it lies beside the script."""
     write(project, scripts__fit="import json, random, time\n", scripts__json="", random="", time="", numpy="")
     assert names(project, "python scripts/fit.py") == ["scripts/fit.py", "scripts/json.py"]

@@ -48,7 +48,7 @@ def test_a_folder_needs_no_init(tmp_path):
     assert source_files(tmp_path, "mylab.spirals:train") == ["mylab/spirals.py"]
 
 
-def test_what_the_code_imports_from_beside_is_copied(tmp_path):
+def test_imports_from_the_same_folder_are_copied(tmp_path):
     """Imports are followed through the folder's modules: in functions, by name in calls, under conditions."""
     imports = "import first\nif False:\n    from second.a import b\n"
     inside = "def f():\n    import third, os.path\n    __import__('importlib').import_module('fourth.a')\n"

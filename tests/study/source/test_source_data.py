@@ -44,7 +44,7 @@ def test_the_digest_of_a_folder_is_that_of_what_is_in_its_files(two_files: Path)
     assert read_data("data", FOLDER, two_files).digest != digest
 
 
-def test_what_a_worker_has_is_what_was_read(two_files: Path, tmp_path: Path):
+def test_a_worker_gets_the_files_that_were_read(two_files: Path, tmp_path: Path):
     """Files are put where tasks look for them, unless already there; a changed copy is refused."""
     data = read_data("data", FOLDER, two_files)
     data.provide(tmp_path / "cache")
@@ -86,7 +86,7 @@ def test_files_lie_beside_the_study_file_of_a_job(two_files: Path):
         ("data/a", "but there is no folder 'data/a' in"),
     ],
 )
-def test_what_is_no_path_of_data_is_refused(two_files: Path, path: str, message: str):
+def test_invalid_paths_of_data_are_refused(two_files: Path, path: str, message: str):
     with pytest.raises(InputError, match=re.escape(message)):
         read_data(path, FOLDER, two_files)
 

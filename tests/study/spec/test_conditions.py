@@ -56,7 +56,7 @@ def test_cells_that_a_condition_makes_equal_are_one(parsed: Any, called: Any) ->
     assert values(plan, "optimizer", "momentum") == [("adam", None), ("sgd", 0.0), ("sgd", 0.9)]
 
 
-def test_ids_do_not_depend_on_how_it_was_written(parsed: Any) -> None:
+def test_ids_do_not_depend_on_the_notation(parsed: Any) -> None:
     """A condition may be in the axis or under when; points may be written separately."""
     apart = {"grid": {"optimizer": ["adam", "sgd"], "momentum": [0, 0.9]}, "when": {"momentum": {"optimizer": ["sgd"]}}}
     in_points = {
@@ -67,7 +67,7 @@ def test_ids_do_not_depend_on_how_it_was_written(parsed: Any) -> None:
         assert make_plan(parsed(called, **tables)).cells == expected
 
 
-def test_what_a_point_leaves_out_has_the_default_of_a_function(parsed: Any) -> None:
+def test_omitted_values_of_a_point_have_the_functions_default(parsed: Any) -> None:
     plan = make_plan(parsed(FUNCTION, points=[{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.9}]))
     assert values(plan, "optimizer", "momentum") == [("adam", 0.5), ("sgd", 0.9)]
 

@@ -124,7 +124,7 @@ def test_an_argument_config_is_the_whole_configuration(folder: Path) -> None:
     )
 
 
-def test_what_does_not_apply_is_not_given(folder: Path) -> None:
+def test_inapplicable_values_arent_passed(folder: Path) -> None:
     """The function's default applies."""
     spec = parsed(folder, train="lab:whole")
     (values,) = hyperparameters(spec)
@@ -200,7 +200,7 @@ def test_a_configuration_file_gives_the_fixed_values(folder: Path) -> None:
     assert make_plan(again).cells == make_plan(spec).cells
 
 
-def test_a_program_gets_it_as_a_file(folder: Path) -> None:
+def test_a_program_gets_the_configuration_as_a_file(folder: Path) -> None:
     spec = parsed(folder, command="python lab.py {config.yaml} {seed}", results="m.json", config="conf/config.yaml")
     assert hyperparameters(spec) == [{"lr": 0.1, "model.width": 8, "model.act": "relu"}]
 

@@ -42,7 +42,7 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
 
 
 @pytest.mark.parametrize("text", ["seeds", "=5", "grid.=5", "seeds=[1", ".seeds=2"])
-def test_what_is_no_override_is_refused(text: str) -> None:
+def test_malformed_overrides_are_refused(text: str) -> None:
     """An override is a key of the file and a value."""
     with pytest.raises(InputError, match="must be KEY=VALUE"):
         parse_overrides([text])

@@ -327,7 +327,7 @@ def test_all_mistakes_are_found_at_once(folder: Path) -> None:
         ({"command": "simulate --out ./results {lr} {optimizer} {seed}", "version": 2}, []),
     ],
 )
-def test_what_a_user_may_have_forgotten_is_said(folder: Path, changed: dict[str, Any], notices: list[str]) -> None:
+def test_likely_omissions_are_reported(folder: Path, changed: dict[str, Any], notices: list[str]) -> None:
     assert list(study_with(folder, **changed).notices) == notices
 
 
@@ -341,7 +341,7 @@ def test_the_code_is_part_of_the_ids(folder: Path) -> None:
     assert ids(study_with(folder, version=3)) == ids(versioned) != ids(study_with(folder, version=4))
 
 
-def test_what_is_not_part_of_the_numbers_is_not_part_of_the_ids(folder: Path) -> None:
+def test_keys_without_effect_on_numbers_arent_part_of_ids(folder: Path) -> None:
     """Success, resources and resuming may change later; command, results and length may not."""
     before = ids(study_with(folder))
     same = [{"success": {"loss": {"below": 1}}}, {"resume": True}, {"resources": {"time_limit_s": 9}}, {"keep": []}]

@@ -44,7 +44,7 @@ def test_each_cell_has_the_references_of_its_question(packed_lab: Path) -> None:
     assert plan.judges_at_the_end
 
 
-def test_the_file_says_how_they_judge(packed_lab: Path) -> None:
+def test_the_file_sets_the_bounds_of_references(packed_lab: Path) -> None:
     """The defaults are the prediction bound at 99% and all references; the engine judges nothing."""
     plain = criterion_of(packed_lab)
     assert (plain.kind, plain.level, plain.keep, plain.bounds) == ("prediction", 0.99, {}, {})
@@ -59,7 +59,7 @@ def test_the_file_says_how_they_judge(packed_lab: Path) -> None:
     assert spec.has_success
 
 
-def test_success_is_no_part_of_ids(packed_lab: Path) -> None:
+def test_success_isnt_part_of_ids(packed_lab: Path) -> None:
     """Trials don't depend on their criterion; without references, the file's bounds apply."""
     plain = make_plan(reference_study(packed_lab, success={"test_loss": {"below": 1}}, references=None))
     assert plain.criterion == {"test_loss": Bound(below=1)}

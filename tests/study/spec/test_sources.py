@@ -43,7 +43,7 @@ def test_numbers_of_combinations_differ() -> None:
     assert len({combination.seed for combination in every}) == len(every)
 
 
-def test_combinations_are_told_as_what_they_are() -> None:
+def test_messages_show_the_seeds_of_a_combination() -> None:
     """Messages show init and data, and a plain seed as one number."""
     assert str(Sources(3, 3)) == "3"
     assert str(Sources(3, 4)) == "init 3, data 4"

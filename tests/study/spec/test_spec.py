@@ -206,7 +206,7 @@ def test_names_stay_in_the_store(name: str) -> None:
     ],
     ids=range(15),
 )
-def test_files_that_are_no_study_are_refused(content: bytes, message: str) -> None:
+def test_files_without_a_study_are_refused(content: bytes, message: str) -> None:
     """A file that isn't a YAML table, or is malicious, is named without building its content."""
     assert message in " ".join(problem.message for problem in problems(content))
 
@@ -319,7 +319,7 @@ def test_names_of_the_store_itself_are_reserved(name: str) -> None:
         parse(study=name)
 
 
-def test_what_does_not_apply_is_left_out() -> None:
+def test_inapplicable_hyperparameters_are_none() -> None:
     """A cell holds None if a hyperparameter doesn't apply, whatever was set for all models."""
     schedule = {"sparsity_strength": 5, "sparsity_start": 10, "sparsity_end": 20}
     spec = parse(models=["NMU", "NAC-mul"], fixed=schedule)

@@ -82,7 +82,7 @@ def test_intervals_hold_at_all_looks_together() -> None:
     assert missed <= 400 * 0.05 + 3 * math.sqrt(400 * 0.05 * 0.95)
 
 
-def test_what_is_out_of_range_is_refused() -> None:
+def test_values_out_of_range_are_refused() -> None:
     """Numbers beyond [0, 1], NaN, and bounds at a limit are refused."""
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], but got 0.5 to 1.5"):
         evidence([0.5, 1.5], 0.5)

@@ -168,7 +168,7 @@ def test_clear_cells_are_expected_to_need_few_seeds(kind: Kind) -> None:
     assert ClaimTest((60,)).expected(sample([], 0.3, kind), 1) == 60 or kind == "mean"
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_impossible_claims_are_refused() -> None:
     """A bound at a limit, a test without looks, and an invalid error are refused."""
     with pytest.raises(ValueError, match="low < bound < high"):
         sample([1.0], bound=1.0)
@@ -201,7 +201,7 @@ def test_more_seeds_share_the_error_with_earlier_looks() -> None:
     assert (adaptive.shares("rate"), adaptive.total_error("rate")) == ((0.025, 0.0125), pytest.approx(0.0625))
 
 
-def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
+def test_a_repeated_look_spends_no_error() -> None:
     """The same seeds again give the same result and spend no error; other seeds of that number are another look."""
     earlier = (EarlierLook(20, 0.05), EarlierLook(40, 0.025))
     assert ClaimTest((20,), earlier=earlier).shares("rate") == (0.0, 0.05)
@@ -210,7 +210,7 @@ def test_a_look_that_is_made_again_has_the_error_that_it_had() -> None:
     assert ClaimTest((20,), earlier=others).shares("rate") == (0.0, 0.025)
 
 
-def test_what_an_earlier_last_look_showed_stays_shown() -> None:
+def test_the_verdict_of_an_earlier_last_look_stays() -> None:
     """If seeds are added until claims are decided, raising the maximum doesn't undo a verdict."""
     numbers = np.array([1.0, 1.0, 1.0, 0.0] * 5 + [NAN] * 20)
     complete, partial = (ClaimSample(numbers, 0.5, kind="rate", complete=count) for count in (None, 20))

@@ -169,7 +169,7 @@ def test_seeds_are_left_out_one_at_a_time() -> None:
     assert high == pytest.approx(np.minimum(1.2 * special.expit(center + reach) - 0.1, 1))
 
 
-def test_more_trials_bring_most_where_they_are_new_in_what_matters() -> None:
+def test_new_seeds_of_the_dominant_source_add_most() -> None:
     """New seeds of a source without effect add no precision, and plain seeds add the most."""
     shares = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
     first, second, both = shares.errors_after(100)
@@ -244,7 +244,7 @@ def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_succes
     assert missed.max() <= 200 * 0.05 + 3 * math.sqrt(200 * 0.05 * 0.95)
 
 
-def test_what_says_nothing_has_no_shares() -> None:
+def test_uninformative_numbers_have_no_shares() -> None:
     """Too few seeds and equal numbers have none; infinity and counts are refused."""
     assert variance_shares(np.ones((5, 5)), is_success=True) is None
     assert variance_shares(drawn((0.5, 0, 0.5), (2, 9))) is None

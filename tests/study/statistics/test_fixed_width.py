@@ -84,7 +84,7 @@ def test_coverage_and_seeds_are_those_of_a_simulation(sampling, rate):
 
 
 @pytest.mark.parametrize("rate", [0.002, 0.09, 0.128])
-def test_wilson_does_not_hold_what_it_says_under_the_same_rule(rate):
+def test_wilson_undercovers_under_the_same_rule(rate):
     """Stopped at a narrow Wilson interval, it misses these rates in more than 6% of studies."""
     assert simulated(DEMO, rate, wilson)[0] < 0.94
     assert simulated(DEMO, rate)[0] >= 0.95
@@ -108,7 +108,7 @@ def test_counting_failures_mirrors_the_interval(count):
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @given(seed=st.integers(0, 2**32), rate=st.floats(0, 1))
-def test_it_ends_narrow_or_with_all_seeds(sampling, seed, rate):
+def test_the_rule_ends_narrow_or_with_all_seeds(sampling, seed, rate):
     """The rule ends with a narrow interval, or with the maximum of seeds."""
     solved = np.random.default_rng(seed).random(sampling.most) < rate
     n = next(n for n in (*sampling.looks, 0) if n == 0 or sampling.is_narrow(int(solved[:n].sum()), n))
@@ -144,7 +144,7 @@ def test_clopper_and_pearson_are_scipys(count, error):
     assert ours == pytest.approx((theirs.low, theirs.high), abs=1e-9)
 
 
-def test_of_no_seed_nothing_is_known():
+def test_the_interval_without_seeds_is_0_to_1():
     """Without results, the interval is [0, 1]."""
     assert DEMO.interval(0, 0) == (0.0, 1.0)
     assert not DEMO.is_narrow(0, 0)

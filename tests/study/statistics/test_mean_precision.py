@@ -29,7 +29,7 @@ def test_the_rule_is_students_interval() -> None:
         assert SAMPLING.interval(x) == pytest.approx((x.mean() - reach, x.mean() + reach))
 
 
-def test_what_says_nothing_of_the_deviation_ends_nothing() -> None:
+def test_samples_without_a_deviation_continue() -> None:
     """Equal and single values have no interval, and no bound on the required seeds."""
     for values in ([], [1.0], [2.0] * 40):
         assert not SAMPLING.is_narrow(values)
@@ -50,7 +50,7 @@ def test_normal_means_are_held() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"half_width": 0.0}, {"half_width": np.inf}, {"batch": 0}, {"most": 10}])
-def test_what_can_not_be_is_refused(wrong: dict[str, float]) -> None:
+def test_impossible_arguments_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must hold"):
         MeanPrecision(**({"half_width": 0.5, "batch": 20, "most": 200} | wrong))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="finite"):

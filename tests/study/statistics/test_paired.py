@@ -270,7 +270,7 @@ def test_three_methods_have_about_the_p_value_of_exchanged_trials():
     assert test.p_value == pytest.approx(np.mean(beyond >= own * (1 - 1e-12)), abs=0.02)
 
 
-def test_times_that_never_differ_are_no_test():
+def test_times_that_never_differ_arent_tested():
     """Equal trials of each seed, or no solved trials, can't be compared."""
     same = [10.0, 20.0, 30.0]
     assert statistics.paired_log_rank([(same, [True] * 3)] * 2) is None

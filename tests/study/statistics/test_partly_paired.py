@@ -43,7 +43,7 @@ def test_rates_without_pairs_are_fishers(counts):
     assert (test.pairs, test.first_alone, test.second_alone) == (0, counts[1], counts[3])
 
 
-def test_the_exact_test_of_rates_adds_up_all_outcomes_that_are_no_likelier():
+def test_the_exact_test_of_rates_sums_outcomes_up_to_the_observed_probability():
     """The sum is over all assignments of trials to methods, within pairs and among unpaired trials."""
     first, second, first_alone, second_alone = [1, 1, 1, 0], [0, 1, 0, 1], [1, 1, 0], [0, 0, 1]
     alone = np.array(first_alone + second_alone)

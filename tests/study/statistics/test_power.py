@@ -44,7 +44,7 @@ def test_seeds_are_as_few_as_have_the_power(rates, level):
     assert statistics.mcnemar_power(*rates, int(seeds * 0.95) - 1, level) < 0.8
 
 
-def test_what_no_number_of_seeds_finds_has_none():
+def test_undetectable_differences_have_no_number_of_seeds():
     """Equal rates, and differences that need more than a million seeds, have none."""
     assert statistics.seeds_for(0.2, 0.2) is None
     assert statistics.seeds_for(0.5001, 0.4999) is None

@@ -51,7 +51,7 @@ def test_restricted_mean_is_lifelines_area(trials):
 
 
 @given(CENSORED_AT_END, st.integers(5, 30))
-def test_without_early_censoring_it_is_the_sample_mean(ends, until):
+def test_without_early_censoring_the_restricted_mean_is_the_sample_mean(ends, until):
     """Without earlier censoring, it is the mean of the cut times, with the standard error of a mean."""
     cut = np.minimum(np.array(ends, dtype=float), until)
     estimate = statistics.restricted_means(cut, np.array(ends) <= until, until=until)

@@ -53,7 +53,7 @@ def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
     np.testing.assert_array_equal(together, np.reshape(alone, together.shape))
 
 
-def test_what_there_is_not_is_none_in_lists():
+def test_nan_becomes_none_in_lists():
     """NaN in arrays corresponds to None in lists."""
     nan = math.nan
     assert samples.numbers(np.array([nan, 0.5])) == [None, 0.5]

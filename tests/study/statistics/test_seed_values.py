@@ -20,7 +20,7 @@ def test_rows_are_arranged_by_cell_and_seed():
         assert seed_values(cells=cells, seeds=seeds, values=values).by_cell == expected
 
 
-def test_episodes_are_no_seeds():
+def test_repeated_values_of_a_seed_are_refused_or_averaged():
     """Several values of a seed in a cell are refused with instructions; averaged they are one value."""
     rows = {"cells": ["a"] * 4, "seeds": [0, 0, 1, 1], "values": [1.0, 3.0, 5.0, 6.0]}
     with pytest.raises(ValueError, match=r"seed 0 has 2 values in cell 'a'.*average them with repeats=\"mean\""):

@@ -32,7 +32,7 @@ def test_the_ends_are_where_the_martingale_is_twenty(count):
 
 
 @given(COUNTS)
-def test_it_holds_wilsons_interval_and_is_symmetric(count):
+def test_the_interval_contains_wilsons_and_is_symmetric(count):
     """Validity at any number of looks costs width; counting failures mirrors the interval."""
     k, n = count
     low, high = statistics.anytime(k, n)
@@ -41,7 +41,7 @@ def test_it_holds_wilsons_interval_and_is_symmetric(count):
     assert high - low > wilson_high - wilson_low
 
 
-def test_of_no_seed_nothing_is_known():
+def test_the_interval_without_seeds_is_0_to_1():
     """Without seeds the interval is [0, 1]."""
     assert statistics.anytime(0, 0) == (0.0, 1.0)
     assert statistics.anytime_sign_test(0, 0) == 1.0

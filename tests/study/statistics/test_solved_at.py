@@ -21,7 +21,7 @@ def test_median_and_mean_of_nothing_are_nan():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_values_that_are_no_observations_are_refused(bad):
+def test_nan_and_infinity_are_refused(bad):
     """NaN and infinity raise everywhere instead of propagating."""
     for estimate in (
         statistics.medians,

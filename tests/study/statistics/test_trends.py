@@ -224,6 +224,6 @@ def test_every_table_has_a_defined_answer(seed):
     ],
     ids=["none", "one cell", "no trials", "one cell with trials", "never varies", "vary together", "too few cells"],
 )
-def test_what_the_cells_do_not_determine_is_none(points, n):
+def test_underdetermined_fits_are_none(points, n):
     """Cells that don't determine all coefficients have no fit."""
     assert statistics.logistic_regression(points, [min(4, count) for count in n], n) is None

@@ -26,7 +26,7 @@ def test_every_sample_has_a_bound_between_its_mean_and_the_most(costs, failed):
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
-def test_of_nothing_or_all_it_is_wilsons(solved, failed):
+def test_the_bound_of_extreme_costs_is_wilsons(solved, failed):
     """Costs of zero or the maximum are a rate: the bound is one minus Wilson's lower end."""
     n = solved + failed
     assert upper_mean([0.0] * solved, n, 3.0) == pytest.approx(3.0 * (1 - wilson(solved, n)[0]))
@@ -61,7 +61,7 @@ def test_the_mean_is_below_the_bound_as_often_as_it_says(distribution, n):
     assert below <= 0.07 * 400
 
 
-def test_what_costs_more_than_the_most_costs_the_most():
+def test_costs_above_the_maximum_are_clipped():
     """A cost above the maximum is clipped to it."""
     assert upper_mean([1.0, 30.0], 2, 20.0) == upper_mean([1.0, 20.0], 2, 20.0)
 
@@ -74,7 +74,7 @@ def test_what_costs_more_than_the_most_costs_the_most():
         ([1.0], 1, math.inf, "must be finite"),
     ],
 )
-def test_what_cannot_be_a_sample_is_refused(costs, n, most, message):
+def test_invalid_samples_are_refused(costs, n, most, message):
     """More costs than trials, and invalid costs, raise."""
     with pytest.raises(ValueError, match=message):
         upper_mean(costs, n, most)

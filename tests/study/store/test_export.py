@@ -100,7 +100,7 @@ def test_nothing_is_overwritten(local: StudyStore, tmp_path: Path) -> None:
     assert (tmp_path / "demo.zip").read_text() == "mine"
 
 
-def test_what_fails_leaves_no_file(local: StudyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_export_leaves_no_file(local: StudyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed export leaves no file, not even a partial one."""
 
     def full(*arguments: object) -> None:
@@ -178,7 +178,7 @@ HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
 
 
 @pytest.mark.parametrize("change", HOSTILE)
-def test_what_was_not_exported_so_is_refused(exported: Path, tmp_path: Path, change: str) -> None:
+def test_modified_exports_are_refused(exported: Path, tmp_path: Path, change: str) -> None:
     """Additional, missing or other content is an error, and nothing is written outside."""
     make, message = HOSTILE[change]
     file = zipped(tmp_path / "hostile.zip", make(members(exported)))

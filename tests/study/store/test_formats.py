@@ -286,7 +286,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_file_whose_columns_do_not_say_what_they_are_is_set_aside(tmp_path: Path, wrong: str) -> None:
+def test_a_file_with_undeclared_columns_is_set_aside(tmp_path: Path, wrong: str) -> None:
     """A column beside the common ones needs a role, and a kind that fits its type."""
     local = shutil.copytree(STORES / "version-2", tmp_path / "studies")
     study = Store(local).study("function")

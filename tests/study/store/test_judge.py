@@ -118,7 +118,7 @@ def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> Non
     assert [row["outcome"] for row in rows(table, "learner", 3)] == ["solved", "solved", "unsolved"]
 
 
-def test_what_another_criterion_has_judged_is_judged_anew(folder: StudyStore) -> None:
+def test_a_changed_criterion_judges_trials_anew(folder: StudyStore) -> None:
     """A study that gains or loses references discards its trials' earlier judgements."""
     before = folder.judged_by(criterion()).read_results()
     by_bound = trial("learner", 2, 0, 2.0, outcome=Outcome.SOLVED)
@@ -144,7 +144,7 @@ def curves_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_what_was_judged_before_is_read_without_curves(folder: StudyStore, curves_read: list[int]) -> None:
+def test_cached_judgements_are_read_without_curves(folder: StudyStore, curves_read: list[int]) -> None:
     """A file caches when trials were solved; curves are read again only if the bound has moved."""
     judged = folder.judged_by(criterion())
     table = judged.read_results()

@@ -119,7 +119,7 @@ def test_a_holder_that_was_killed_is_followed(url, holder):
     assert len(told) == 2  # released, it is free at once
 
 
-def test_a_holder_that_was_paused_learns_that_it_lost(url, holder):
+def test_a_paused_holder_detects_the_lost_lock(url, holder):
     """A driver that slept too long finds another's name in its lock, and leaves the lock alone."""
     holder.send_signal(signal.SIGSTOP)
     folder = demo(url, dead_after_s=10 * OFTEN)
@@ -177,7 +177,7 @@ def test_a_server_without_conditions_is_refused(url, ignored):
             pass
 
 
-def test_of_two_who_saw_the_same_lock_one_gets_it(url):
+def test_one_of_two_contenders_gets_the_lock(url):
     """Both write conditionally on the version they saw; the second is refused."""
     folder = demo(url, NEVER)
     folder.write("lock", b"{}")

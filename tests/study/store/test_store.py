@@ -180,7 +180,7 @@ def test_no_name_leaves_the_root(root: str, name: str) -> None:
         Store(root).study(name)
 
 
-def test_a_link_out_of_the_root_is_no_study(tmp_path: Path) -> None:
+def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
     """A link doesn't lead out of the root either."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "demo").symlink_to(tmp_path)
@@ -197,7 +197,7 @@ def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> Non
         store.open("dmeo")
 
 
-def test_rows_are_ordered_however_they_were_packed(study: StudyStore, root: str) -> None:
+def test_the_order_of_rows_doesnt_depend_on_packs(study: StudyStore, root: str) -> None:
     """Other packs give the same table."""
     other = Store(root).study("other")
     fill(study, PACK, [solved(seed) for seed in (3, 1)])
@@ -220,7 +220,7 @@ def test_curves_and_weights_of_the_wanted_trials_only(study: StudyStore, read: R
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_what_an_earlier_version_stored_has_no_weights(study: StudyStore, root: str, read_only: bool) -> None:
+def test_stores_of_earlier_versions_have_no_weights(study: StudyStore, root: str, read_only: bool) -> None:
     """A store without weights is read without warnings; newly trained trials have weights."""
     fill(study, PACK, [solved(1)])
     place(study).remove(f"weights/{PACK}.parquet")
@@ -388,7 +388,7 @@ ODD = [fifo, empty_folder, unix_socket, device, link_to_a_fifo, link_to_nowhere,
 
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("kind", ["results", "curves", "weights", "checkpoints"])
-def test_what_is_no_file_is_not_believed(local: StudyStore, kind: str, make: Callable[[Path], None]) -> None:
+def test_special_files_are_rejected(local: StudyStore, kind: str, make: Callable[[Path], None]) -> None:
     """A pipe or device isn't read: it is named, kept by readers, and set aside by a run."""
     fill(local, PACK, [solved(1)])
     local.save_checkpoint(checkpoint())
@@ -628,7 +628,7 @@ def test_one_driver_at_a_time_and_the_kernel_frees_the_dead(local: StudyStore) -
         pass
 
 
-def test_an_onlooker_sees_who_runs_a_study_and_is_in_nobodys_way(local: StudyStore) -> None:
+def test_a_reader_sees_the_lock_holder_without_blocking(local: StudyStore) -> None:
     """The holder is named while it holds the lock, not after its end or death; reading writes nothing."""
     assert local.holder() is None
     with in_process(HOLD, str(local.path.parent)) as holder:
@@ -692,7 +692,7 @@ def test_a_lock_writes_to_no_other_file(local: StudyStore, tmp_path: Path, link:
 
 
 @pytest.mark.parametrize("make", ODD)
-def test_a_lock_that_is_no_file_is_told(local: StudyStore, make: Callable[[Path], None]) -> None:
+def test_a_lock_that_isnt_a_file_is_reported(local: StudyStore, make: Callable[[Path], None]) -> None:
     """The lock isn't waited for, created or written through a link."""
     make(local.path / "lock")
     before = sorted(local.path.iterdir())

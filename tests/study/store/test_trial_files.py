@@ -43,7 +43,7 @@ def kept(files: TrialFiles, study: StudyStore, error: str = "") -> tuple[set[str
     return set(study.file_sizes(TRIAL)), told
 
 
-def test_what_a_trial_writes_is_in_the_store(study, tmp_path):
+def test_files_of_a_trial_are_stored(study, tmp_path):
     files = folders(study, tmp_path)
     write(files, {"log.txt": 3, "plots/loss.png": 5, "plots/ö (1).txt": 1})
     assert kept(files, study) == ({"log.txt", "plots/loss.png", "plots/ö (1).txt"}, ())
@@ -92,7 +92,7 @@ def test_too_large_files_are_left_out_and_told(study, tmp_path):
     )
 
 
-def test_of_very_many_files_some_are_kept_and_it_is_told(tmp_path):
+def test_only_part_of_very_many_files_is_kept_with_a_notice(tmp_path):
     study = Store(tmp_path / "root").study("demo")
     files = folders(study, tmp_path)
     write(files, {f"{number}.txt": 1 for number in range(MOST_FILES + 5)})
@@ -178,7 +178,7 @@ def test_files_go_with_an_export(study, tmp_path):
     assert target.read_file(target.trial_file(TRIAL, "plots/ü.txt")) == b"xxx"
 
 
-def test_what_a_trial_has_is_not_replaced_by_a_copy(study, tmp_path):
+def test_a_trials_own_files_arent_replaced_by_a_copy(study, tmp_path):
     write(folders(study, tmp_path), {"log.txt": 1})
     folders(study, tmp_path).upload([TRIAL])
     target = Store(tmp_path / "target").study("demo")
@@ -187,7 +187,7 @@ def test_what_a_trial_has_is_not_replaced_by_a_copy(study, tmp_path):
     assert target.file_sizes(TRIAL) == {"log.txt": 2}
 
 
-def test_they_are_deleted_with_the_study(study, tmp_path):
+def test_trial_files_are_deleted_with_the_study(study, tmp_path):
     files = folders(study, tmp_path)
     write(files, {"plots/a.txt": 3})
     files.upload([TRIAL])

@@ -109,7 +109,7 @@ print(out.sum())
 """
 
 
-def test_what_was_compiled_is_dropped_when_a_constant_changes(tmp_path):
+def test_a_changed_constant_invalidates_compiled_code(tmp_path):
     """A compiled stream on disk isn't used after an edit of the file that defines Philox."""
     copy = tmp_path / "study"
     shutil.copytree(ROOT / "study", copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -81,13 +81,13 @@ def test_a_message_of_several_lines_is_known_by_its_first() -> None:
         "RuntimeError: CUDA out of memory",
     ],
 )
-def test_what_surroundings_cause_may_pass(error: str) -> None:
+def test_failures_of_the_environment_may_pass(error: str) -> None:
     """Memory, a worker, the store and a time limit may differ in the next run."""
     assert not failure_reason(error).is_repeated
 
 
 @pytest.mark.parametrize("error", ["ValueError: no such layer (bad.py:7)", "FileNotFoundError: data.csv", ""])
-def test_what_the_code_does_is_repeated(error: str) -> None:
+def test_failures_of_the_code_are_repeated(error: str) -> None:
     """The same code with the same seed raises the same error again."""
     assert failure_reason(error).is_repeated
 

@@ -33,7 +33,7 @@ numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("i
 
 
 @given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)))
-def test_each_quantile_is_a_value_that_so_many_trials_don_t_exceed(values):
+def test_each_quantile_matches_its_definition(values):
     """At every evaluation a quantile matches its definition, with NaN as infinity; each measure has its own."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(4, table)
@@ -55,7 +55,7 @@ def test_a_trial_that_ended_early_keeps_its_last_value():
 
 
 @pytest.mark.parametrize(("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)])
-def test_of_many_evaluations_some_are_kept(count, most):
+def test_many_evaluations_are_thinned(count, most):
     """A limited number of evaluations is used, nearly evenly spaced, with the first and the last, unaveraged."""
     values = np.random.default_rng(count).random((6, count), np.float32)
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
@@ -67,7 +67,7 @@ def test_of_many_evaluations_some_are_kept(count, most):
     assert learning.quantiles["validation_mse"][0].tolist() == values[:, evaluations].min(axis=0).tolist()
 
 
-def test_order_and_chunks_of_the_table_don_t_matter():
+def test_order_and_chunks_of_the_table_have_no_effect():
     """Reordered, sliced or filtered tables give the same curve."""
     table = curves_table(curve(name, np.arange(5) + i) for i, name in enumerate("abcdef"))
     expected_curve = learning_curve(0, table.slice(2, 3))
@@ -79,7 +79,7 @@ def test_order_and_chunks_of_the_table_don_t_matter():
             assert learning.quantiles[measure].tolist() == expected_curve.quantiles[measure].tolist()
 
 
-def test_trials_without_evaluations_don_t_count():
+def test_trials_without_evaluations_are_ignored():
     """A trial with an empty curve doesn't count; without trials there is no curve."""
     table = curves_table([curve("a", []), curve("b", [3.0])])
     assert learning_curve(0, table, total=9).trials == 1

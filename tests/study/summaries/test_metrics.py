@@ -148,7 +148,7 @@ def test_metrics_that_are_not_averaged_are_not_read():
     assert group.metrics == {}
 
 
-def test_what_is_chosen_follows_from_the_declarations():
+def test_declarations_choose_the_shown_metrics():
     """The main metric is the first of all trials; curves use one on its scale; lists of trials use the counted ones."""
     metrics = {"validation_loss": Metric(of="none"), "train_loss": Metric(of="none"), "error": Metric(of="solved")}
     assert main(metrics) is None
@@ -185,7 +185,7 @@ def test_a_metric_is_shown_alone_or_in_its_series(places, named, has_main):
     assert series.metrics == {f"error_at_{n}": errors[f"error_at_{n}"] for n in sorted(places)}
 
 
-def test_series_are_told_apart_by_what_they_are_and_by_their_axis():
+def test_series_differ_by_name_and_axis():
     """The same error along another axis is another series, with its own trained places."""
     metrics = {
         f"error_at_{along}_{n}": Metric(series="error", along=along, at=n, unit="m", is_trained=n in trained)

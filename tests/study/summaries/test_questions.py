@@ -29,7 +29,7 @@ def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
     assert varying(cells) == ["model", "hidden_size", "sparsity_strength"]
 
 
-def test_what_the_model_prescribes_does_not_vary():
+def test_prescribed_values_of_a_model_dont_vary():
     """Schedules and bounds prescribed by the model aren't hyperparameters of the study."""
     assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
     assert varying([published_cell("NMU")]) == []

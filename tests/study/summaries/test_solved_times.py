@@ -25,7 +25,7 @@ def test_a_warning_begins_below_what_was_enough(times: list[SolvedTimes], least:
     "values",
     [{"operation": "add"}, {"input_size": 10}, {"learning_rate": 1e-2}, {"optimizer": "sgd"}, {"success_epsilon": 0.1}],
 )
-def test_cells_that_ask_something_else_are_no_guide(values: dict[str, object]) -> None:
+def test_cells_of_other_questions_are_ignored(values: dict[str, object]) -> None:
     """Other questions, criteria, learning rates, optimisers, models and tasks don't count."""
     short = CELL.replace(iterations=10)
     assert too_few_iterations([short.replace(**values)], [SEEDS], ARITHMETIC) == []

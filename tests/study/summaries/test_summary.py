@@ -89,7 +89,7 @@ def models(*ends: list[float], **columns: list[object]) -> pa.Table:
     return outcomes(**dict(zip(names, map(list, zip(*trials, strict=True)), strict=True)), **columns)
 
 
-def test_what_rows_were_meant_to_run_to_is_that_of_the_shorter_of_two():
+def test_two_rows_are_restricted_to_the_shorter_ones_end():
     """A row that ran longer than the other of its question is restricted to the common time."""
     summaries = summarised_by(models([100.0], [300.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100, 100]
@@ -127,7 +127,7 @@ def test_one_row_that_ran_on_changes_nothing_for_others():
     assert [s.time_to_success_until for s in summaries] == [100] * 5
 
 
-def test_training_that_ends_with_success_is_no_end_to_others():
+def test_training_that_stops_at_success_restricts_no_other_row():
     """If training stops at success, only unsolved trials show the planned length."""
     table = outcomes(
         outcome=["solved", "solved", "solved", "unsolved"],
@@ -171,7 +171,7 @@ def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
 
 
 @pytest.mark.parametrize("missing", ["trained_iterations", "training_s"])
-def test_what_nobody_measured_is_none(missing):
+def test_unmeasured_statistics_are_none(missing):
     """Without last iterations there is no survival, without seconds no seconds; other statistics stay."""
     result = summary(**{**MIXED, missing: [None] * 6})
     complete = summary(**MIXED)

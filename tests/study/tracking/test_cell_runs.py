@@ -167,7 +167,7 @@ def test_two_runs_of_a_cell_become_one(uri: str) -> None:
     as_planned(uri)
 
 
-def test_what_was_published_before_cells_had_runs_is_moved_below_them(uri: str) -> None:
+def test_trials_published_before_cell_runs_are_moved_below_them(uri: str) -> None:
     """No trial is written again; old charts go with the study's old run, and its counts and notes stay."""
     published_before(uri, PACKS)
     before = {run.info.run_id for run in runs_of(uri)}
@@ -203,7 +203,7 @@ def test_metrics_are_spelled_as_mlflow_takes_them(uri: str) -> None:
     assert sorted(cell.data.metrics.values()) == [0.25, 0.5]
 
 
-def test_a_run_that_does_not_say_what_it_is_of_stops_nothing(uri: str) -> None:
+def test_a_run_without_parameters_stops_nothing(uri: str) -> None:
     """A never-planned cell's trial run without parameters is left unchanged, and the others are published."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     (study,) = runs_of(uri, "study")

@@ -104,7 +104,7 @@ def test_a_publisher_opened_within_a_group_is_noticed(uri: str) -> None:
     assert set(trials_in(uri).values()) == {1}
 
 
-def test_who_was_killed_is_noticed_and_forgotten(uri: str) -> None:
+def test_a_killed_publisher_is_noticed_and_forgotten(uri: str) -> None:
     """An unfinished publisher counts as open until the next one finishes."""
     killed = Experiment(uri, "demo")
     assert killed.study.is_alone(runs_of(uri, "study"))

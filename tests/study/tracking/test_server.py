@@ -159,7 +159,7 @@ def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
     once_each(direct, "both")
 
 
-def test_what_was_written_although_the_answer_came_too_late(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_with_a_lost_response_arent_repeated(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each kind of request with a lost response, the retry leaves no duplicate."""
     uri = service.mlflow.address
     sent: dict[str, int] = {}

@@ -83,7 +83,7 @@ def test_publishing_twice_changes_nothing(uri: str) -> None:
     assert len(runs_of(uri, "study")) == 1
 
 
-def test_what_differs_is_replaced(uri: str) -> None:
+def test_changed_trials_are_replaced(uri: str) -> None:
     """A trial that failed and was then solved is one solved run."""
     sync(uri, "demo", Made([failed(1), solved(2)], []))
     assert sync(uri, "demo", Made([solved(1), solved(2)], [curve(1)])) == 1
@@ -115,7 +115,7 @@ def test_a_run_that_was_changed_is_left_out_with_its_reason(uri: str, tag: str, 
 
 
 @pytest.mark.parametrize("stage", ["begun", "logged"])
-def test_what_a_killed_publisher_left_is_completed(uri: str, stage: str) -> None:
+def test_unfinished_runs_of_a_killed_publisher_are_completed(uri: str, stage: str) -> None:
     """A run left RUNNING becomes the trial's only run."""
     experiment = Experiment(uri, "demo")
     (trial,) = trials_of([solved(1)], [curve(1)])
@@ -167,7 +167,7 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
     assert {run.data.tags[PACK] for run in runs_of(uri)} == {"pack-0", "pack-2", "pack-4"}
 
 
-def test_what_a_version_without_marks_published_is_kept(uri: str) -> None:
+def test_runs_published_without_marks_are_kept(uri: str) -> None:
     """Runs without a pack and marks are all checked once, and none is written twice."""
     packs = Made(RESULTS, CURVES)
     sync(uri, "demo", packs)
@@ -187,7 +187,7 @@ def test_what_a_version_without_marks_published_is_kept(uri: str) -> None:
     assert len(marks_of(tags)) == 0  # one trial of the only pack has failed
 
 
-def test_what_another_pack_had_is_not_published_twice(uri: str) -> None:
+def test_trials_of_a_removed_pack_arent_published_twice(uri: str) -> None:
     """Trials of a removed pack, now in another, are found by the unused mark, and replaced."""
     results = [solved(seed) for seed in range(4)]
     sync(uri, "demo", Made(results, size=2))

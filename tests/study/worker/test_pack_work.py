@@ -201,7 +201,7 @@ def test_an_outage_is_told_once(disk, tmp_path, monkeypatch):
     assert folder.done()
 
 
-def test_what_another_worker_has_stored_stays(tmp_path):
+def test_results_stored_by_another_worker_stay(tmp_path):
     """A worker that finds its pack stored by another ends, and leaves those results and no checkpoint."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
@@ -251,7 +251,7 @@ def test_a_torn_checkpoint_is_told(tmp_path):
     assert "was set aside" in told
 
 
-def test_stopped_while_it_waits_a_pack_tries_once_more(disk, tmp_path):
+def test_a_stopped_pack_that_waits_tries_once_more(disk, tmp_path):
     """A stopped worker that waits with results tries to store them again, and otherwise gives the reason."""
     for has_room in (True, False):
         folder, pack = Store(tmp_path).study(f"s-{has_room}"), small_pack(0)

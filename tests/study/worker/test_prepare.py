@@ -77,7 +77,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
-def test_what_takes_long_is_said_before_it_begins(compiled, doing, monkeypatch):
+def test_compilation_is_reported_before_its_start(compiled, doing, monkeypatch):
     """Start and end of a compilation are reported, and nothing if the code is on disk."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
@@ -89,7 +89,7 @@ def test_what_takes_long_is_said_before_it_begins(compiled, doing, monkeypatch):
 
 
 @pytest.mark.parametrize("died", [True, False])
-def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, monkeypatch):
+def test_a_waiting_process_compiles_the_missing_code(died, tmp_path, monkeypatch):
     """Waiting is reported; afterwards it compiles only if the other process died, or compiled other code."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
@@ -105,7 +105,7 @@ def test_who_waited_compiles_what_the_other_did_not(died, tmp_path, monkeypatch)
     assert done == (["fused"] if died else ["by the other"])
 
 
-def test_what_is_compiled_is_loaded_without_another_process(monkeypatch):
+def test_compiled_code_is_loaded_without_another_process(monkeypatch):
     """A worker that finds the fused engine's loops on disk starts no process to compile them."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: True)

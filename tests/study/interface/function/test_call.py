@@ -94,7 +94,7 @@ def test_numbers_of_all_libraries_are_numbers(value, number):
         (yields(report(1, state=2)), "it must have a parameter resume"),
     ],
 )  # fmt: skip
-def test_what_may_not_be_reported_is_refused(function, message):
+def test_invalid_reports_are_refused(function, message):
     """The message has the function's file and line, the rule, and the value given."""
     with pytest.raises(FunctionError, match=message) as refused:
         every_step(function)
@@ -197,7 +197,7 @@ def test_an_error_before_the_first_step_is_one_too():
         every_step(train)
 
 
-def test_what_fails_when_it_is_closed_fails():
+def test_an_error_raised_on_close_fails_the_call():
     """An error raised by a generator while it is closed at its bound fails the call."""
 
     def train(seed):
@@ -284,7 +284,7 @@ RAISED = {
 
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("does_yield", [False, True])
-def test_whatever_is_raised_fails_the_call(name, does_yield):
+def test_any_exception_fails_the_call(name, does_yield):
     """The reason is one storable line of text; describing an exception never fails."""
     make, reason = RAISED[name]
     error = make()
@@ -321,13 +321,13 @@ REPORTED = {
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_whatever_is_reported_fails_the_call(name):
+def test_any_invalid_report_fails_the_call(name):
     """Reports of objects that raise on inspection fail the call, too."""
     with pytest.raises(FunctionError, match=re.escape(__file__)):
         every_step(lambda seed: REPORTED[name]())
 
 
-def test_resume_is_given_to_who_takes_it():
+def test_resume_is_given_to_functions_with_the_parameter():
     """A function with the parameter gets None first and a state later; its next step must exceed the state's step."""
 
     def train(seed, resume):

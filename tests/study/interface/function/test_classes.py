@@ -28,12 +28,12 @@ def steps(called: Any, **values: Any) -> list[Any]:
     return list(iter(call.next_step, None))
 
 
-def test_its_parameters_are_those_of_both() -> None:
+def test_parameters_are_those_of_the_constructor_and_fit() -> None:
     declared = hyperparameters_of(as_function(Model))
     assert {name: hyperparameter.default for name, hyperparameter in declared.items()} == {"width": 4, "epochs": 2}
 
 
-def test_it_is_made_and_fitted() -> None:
+def test_a_class_is_constructed_and_fitted() -> None:
     assert steps(Model, width=2, epochs=3) == [
         Step(0, {"loss": 3.0}),
         Step(1, {"loss": 2.0}),
@@ -51,5 +51,5 @@ def test_a_failure_names_its_line() -> None:
         steps(Failing)
 
 
-def test_a_class_without_fit_is_none() -> None:
+def test_a_class_without_fit_is_refused() -> None:
     assert as_function(dict) is dict

@@ -37,7 +37,7 @@ def test_seeds_are_those_that_one_sets_by_hand():
     assert draws() == drawn
 
 
-def test_what_others_draw_between_slices_changes_nothing():
+def test_draws_between_slices_change_nothing():
     """With restored states, the generators continue as if nothing else had drawn."""
     seed_generators(3)
     expected = [draws(), draws()]

@@ -58,7 +58,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_was_changed_is_put_back(name):
+def test_changed_process_state_is_restored(name):
     """Restoring a state twice changes nothing more."""
     change, look = CHANGES[name]
     before, looked = ProcessState.now(), look()
@@ -80,7 +80,7 @@ def test_a_drawing_backend_is_put_back():
     assert matplotlib.get_backend().lower() == "agg"
 
 
-def test_a_folder_that_is_gone_is_no_error(tmp_path):
+def test_a_deleted_folder_is_accepted(tmp_path):
     """A deleted folder is accepted, both as the folder to restore and as the current folder."""
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -82,7 +82,7 @@ def test_a_state_is_a_copy():
         (torch.ones(2, dtype=torch.bfloat16), "state is a tensor that numpy can't hold"),
     ],
 )
-def test_what_cannot_be_kept_is_refused(state, message):
+def test_values_that_need_pickle_are_refused(state, message):
     """A value that would need pickle is named with its place."""
     with pytest.raises(ValueError, match=message):
         state_arrays(state)

@@ -103,7 +103,7 @@ def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end()
     assert seen == [(None, False), (2, False), (2, True), (1, False)]
 
 
-def test_what_follows_the_last_report_still_runs():
+def test_code_after_the_last_report_still_runs():
     """At `iterations` the function is asked to stop, not cut off: it may still draw a picture."""
     done = []
 

@@ -38,7 +38,7 @@ def test_bars_are_shares_of_the_gates():
     assert (low + top - foot).sum() == pytest.approx(1)
 
 
-def test_gates_that_are_no_number_are_told():
+def test_gates_without_a_number_are_counted():
     """NaN gates of diverged trials are in no bar, and the caption counts them."""
     drawing = gates.plot(ROWS, [gates_of([0.22, np.nan, 0.72], [True, False, False])])
     assert "Omitted: 1 gates" in drawing.caption

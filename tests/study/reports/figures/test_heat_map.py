@@ -98,14 +98,14 @@ def test_rows_that_lack_trials_are_marked():
     assert "a 1, b 1: 0.50 [0.00, 1.00], 1 of 2 so far; 5 planned" in drawn.tips.texts
 
 
-def test_what_is_written_on_a_colour_keeps_its_own():
+def test_text_on_a_colour_keeps_its_own_colour():
     """A dark page swaps ink and paper but not field colours, so text on fields uses neither of them."""
     rows = [group((a, b), a + 3 * b, 8 - a - 3 * b) for a in range(3) for b in range(3)]
     axes = heat_map.plot(groups(rows, ["a", "b"])).figure.axes[0]
     assert not {text.get_color() for text in axes.texts} & {INK, PAPER}
 
 
-def test_of_many_panels_the_first_twelve_are_drawn():
+def test_only_the_first_twelve_panels_are_drawn():
     """Thirteen methods give twelve panels; all fields show their counts, and the caption names the omission."""
     rows = [group((f"m{m}", a, b), 1, 1) for m in range(13) for a in (1, 2) for b in (1, 2)]
     drawn = heat_map.plot(groups(rows, ["model", "a", "b"]))

@@ -83,7 +83,7 @@ def test_errors_of_zero_are_at_the_foot():
     assert "is exactly 0, it is drawn at the bottom" in drawing.caption
 
 
-def test_wild_values_don_t_flatten_the_rest():
+def test_extreme_values_dont_flatten_the_other_curves():
     """A few trials at 1e30 don't stretch the axis, which fits the medians and the first errors."""
     complete = curve()
     test = complete.quantiles["test_mse"].copy()

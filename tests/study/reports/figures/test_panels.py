@@ -127,7 +127,7 @@ def test_published_numbers_are_laid_over():
         [{"interpolation_range": ((0.0, 1.0),)}, {"interpolation_range": ((1.0, 2.0),)}],
     ],
 )
-def test_whatever_is_swept_can_be_drawn(changes):
+def test_any_swept_values_can_be_drawn(changes):
     """A single cell, numbers with a default, and names all get an x axis, with or without results."""
     for counts in ({"solved": 3, "unsolved": 1}, {"diverged": 4}, {"failed": 1, "pending": 3}):
         summaries = summaries_of(*((published_cell("NMU", **change), counts) for change in changes))
@@ -234,7 +234,7 @@ def test_an_interval_that_is_cut_is_told():
         assert drawing.figure.axes[1].get_ylim()[1] < 30
 
 
-def test_of_too_many_rows_the_first_are_drawn():
+def test_only_the_first_of_many_rows_are_drawn():
     """A figure has at most 12 facets and 600 tips; the caption gives the number of omitted rows."""
     rates = [0.001 * i for i in range(1, 27)]
     made = [
@@ -251,7 +251,7 @@ def test_of_too_many_rows_the_first_are_drawn():
     assert f"The first {len(names)} of {len(made)} rows are shown." in drawing.caption or len(names) == len(made)
 
 
-def test_of_too_many_names_the_first_are_drawn():
+def test_only_the_first_of_many_names_are_drawn():
     """Of two hundred methods that differ only in their names, twenty have a place on the axis."""
     summaries = [
         GroupSummary(values=(f"method {i}",), seeds=4, solved=2, unsolved=2, success_rate=0.5) for i in range(200)

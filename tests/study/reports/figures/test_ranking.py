@@ -108,7 +108,7 @@ def test_each_question_has_its_panels():
 
 
 @pytest.mark.parametrize(("changes", "is_first"), [([{}], True), ([{"hidden_size": h} for h in (2, 3)], False)])
-def test_it_stands_first_where_no_number_is_swept(changes, is_first):
+def test_the_ranking_comes_first_without_a_swept_number(changes, is_first):
     """With a swept number, curves come first, and averages over that number have no intervals."""
     cells = [published_cell(model, **change) for model in ("NMU", "NAU", "NALU") for change in changes]
     table = results_table(

@@ -90,7 +90,7 @@ def _every_figure():
     return all_figures.plot_all(report())
 
 
-def test_a_report_has_the_figures_that_it_has_something_for(every_figure):
+def test_a_report_has_the_figures_with_data(every_figure):
     """Figures are ordered by name; those without data are omitted."""
     names = [drawn.name for drawn in every_figure]
     assert names == [

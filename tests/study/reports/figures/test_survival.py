@@ -159,7 +159,7 @@ def test_steps_tell_their_counts():
     ],
     ids=["nothing solved", "no times", "one time unknown", "no trials", "known only where all are solved"],
 )
-def test_there_is_no_figure_of_what_isn_t_known(rows):
+def test_unknown_times_have_no_figure(rows):
     """Without a solved trial, or with unknown last iterations of unsolved ones, there is no figure."""
     assert survival.plot(groups(rows, ["method"])) is None
 
@@ -172,7 +172,7 @@ def test_a_row_of_unknown_times_is_told():
     assert "not all of their times are known: rows, 1" in drawing.caption
 
 
-def test_of_many_panels_the_first_twelve_are_drawn():
+def test_only_the_first_twelve_panels_are_drawn():
     """Twenty questions of four methods give twelve panels and at most 600 tips; the caption gives the omission."""
     rng = np.random.default_rng(0)
     rows = [group((f"m{m}", q), rng.integers(1, 99, 60), [*[True] * 59, False]) for q in range(20) for m in range(4)]

@@ -75,7 +75,7 @@ def test_the_title_names_the_trial():
     assert "1,001 updates" in drawing.caption
 
 
-def test_of_many_weights_the_greatest_tell_theirs():
+def test_only_the_greatest_of_many_weights_have_tips():
     """A figure has at most 600 tips: all of the small matrix, and the greatest weights of the large one."""
     large = np.random.default_rng(0).uniform(-1, 1, (10, 100))
     texts = weights.plot(ROWS, trial(a=large, b=np.zeros((1, 10)))).tips.texts

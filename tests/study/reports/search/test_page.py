@@ -72,7 +72,7 @@ def test_fresh_rates_are_told_whatever_was_sought():
 
 
 @pytest.mark.usefixtures("figures")
-def test_where_search_and_fresh_seeds_are_of_different_trials_it_is_said(write):
+def test_different_trials_of_search_and_fresh_seeds_are_noted(write):
     """Only the search's solved-at includes unsolved trials: page, Markdown and captions say so."""
     objectives = ["success_rate", "solved_at", "sparsity_error"]
     text = search_names.objectives_note(search_of(objectives)[0], ArithmeticTask.metrics)
@@ -95,7 +95,7 @@ def test_all_candidates_are_listed_with_the_front_set_off():
     assert table["front"][11] == "confirmed"
 
 
-def test_of_very_many_candidates_the_table_has_some(section):
+def test_the_table_lists_part_of_very_many_candidates(section):
     """The front is among the 500, and the page says where the others are."""
     search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
     table = columns(search_tables.candidates_table(search))
@@ -149,7 +149,7 @@ def test_the_terminal_shows_the_winners_and_what_mattered():
     assert any(line.startswith("Parameter importance") for line in lines)
 
 
-def test_of_many_winners_the_terminal_shows_the_first():
+def test_the_terminal_shows_the_first_of_many_winners():
     """The others are in the files, and the terminal says so."""
     console = Console(width=200, record=True, file=io.StringIO())
     print_search(console, winners=tuple(range(9)))
@@ -227,7 +227,7 @@ def test_the_same_search_gives_the_same_bytes(write):
         assert path.read_bytes() == second[name].read_bytes(), name
 
 
-def test_what_people_wrote_is_escaped(section):
+def test_user_texts_are_escaped(section):
     """The winner's file repeats names from the study file: on the page they are text."""
     search, rows = search_of(file="question: </code><script>alert(1)</script>\n")
     text = section(search, rows)

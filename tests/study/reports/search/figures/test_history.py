@@ -96,7 +96,7 @@ def test_there_is_nothing_without_candidates():
     assert history.plot(search, rows) is None
 
 
-def test_of_very_many_candidates_some_are_shown():
+def test_very_many_candidates_are_thinned():
     """For a small file, only the front and some candidates are shown, and the caption gives their number."""
     search, rows = search_of(count=2 * MOST_DOTS, winners=(11,))
     drawn = history.plot(search, rows)

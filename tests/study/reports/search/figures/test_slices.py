@@ -38,7 +38,7 @@ def test_a_panel_a_parameter_with_its_own_axis():
     assert ticks == ["10⁻⁴", "0.001", "0.01", "0.1"]
 
 
-def test_what_applies_to_some_is_shown_of_those():
+def test_conditional_parameters_show_only_their_candidates():
     """A model's own range has only that model's candidates, and the caption says so."""
     search, rows = search_of()
     drawn = slices.plot(search, rows)

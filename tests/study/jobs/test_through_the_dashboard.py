@@ -243,7 +243,7 @@ class CtrlC(Dashboard):
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Restore the handler of Ctrl-C, which a shell ignores if it runs pytest in the background."""
+    """Set Python's handler of Ctrl-C: shells ignore Ctrl-C in background jobs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -121,7 +121,7 @@ def test_times_of_pairs_are_differences_within_iterations() -> None:
 
 
 def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
-    """For a pair, the value counts the seeds whose difference exceeds the bound; a diverged trial is worse than any."""
+    """A pair's estimate is the share of seeds that exceed the bound; a diverged trial is worse than any."""
     plan = planned("{NMU: test_mse, below: NAC-mul, by: 0.5}", seeds="20")
     nmu, other = plan.cells
     rows = [result(nmu, seed, UNSOLVED, test_mse=1.0) for seed in range(20)]

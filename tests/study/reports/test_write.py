@@ -158,7 +158,7 @@ def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
 
 
 def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
-    """A report from before the list of files existed is replaced if it lies in the store's own place."""
+    """A report without the list of its files is replaced only in the store's own folder."""
     folder = tmp_path / "old"
     write("old", formats=["csv"])
     (folder / ".report.json").unlink()

@@ -133,7 +133,7 @@ def test_tables_of_files_load_no_torch(here):
 
 
 def test_a_folder_that_cant_be_written_is_told(here):
-    """An --out that isn't a folder is refused before any file is read."""
+    """A file in place of the output folder is refused before any input is read."""
     (here / "seeds-report").write_text("mine")
     result = invoke("report", "seeds.csv")
     assert result.exit_code == 2

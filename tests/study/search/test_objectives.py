@@ -55,13 +55,13 @@ def values(sample):
 
 
 def worth_in_a_search(trials, cell=CELL):
-    """Compute the value as a search does, from a table of results."""
+    """Compute the value of trials as a search does, from a table of results."""
     value = Evidence(TrialTable(results(trials, cell), METRICS)).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
 def no_worse(trials, than):
-    """Return for each objective if a sample is worth no less than another, apart from rounding."""
+    """Return for each objective True if trials are worth no less than others, up to rounding."""
     here, there = worth(trials), worth(than)
     losses = {name: (OBJECTIVES[name].loss(here[name]), OBJECTIVES[name].loss(there[name])) for name in NAMES}
     return {name: a <= b + 1e-12 * abs(b) for name, (a, b) in losses.items()}

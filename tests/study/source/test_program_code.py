@@ -155,7 +155,7 @@ def test_a_shell_names_files_of_the_code(project: Path) -> None:
 
 
 def test_comments_change_no_identity_and_values_do(project: Path) -> None:
-    """Only values count, both in the script and in its imports."""
+    """Comments don't count in Python files; in other files each byte counts."""
     before = code_of(project, "python train.py").identity()
     (project / "helper.py").write_text('"""Help."""\nimport lab.data  # data\nSCALE = 1\n')
     assert code_of(project, "python train.py").identity() == before

@@ -191,7 +191,7 @@ def test_modified_exports_are_refused(exported: Path, tmp_path: Path, change: st
 
 
 def test_links_and_what_is_compressed_are_refused(exported: Path, tmp_path: Path) -> None:
-    """A link, a file larger than the ZIP file, and two files of one name aren't part of a study."""
+    """A link, a compressed member, and two members of one name are refused."""
     content = members(exported)
     link = zipfile.ZipInfo("demo/report/link.html")
     link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16

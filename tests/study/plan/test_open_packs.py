@@ -58,8 +58,8 @@ def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[int, Event]]:
     """Draw the reports of several workers on one pack, each in its own order: some die, one finishes."""
-    truncated = draw(st.lists(telling(), max_size=2))
-    workers = [draw(telling()), *(report[: draw(st.integers(0, len(report)))] for report in truncated)]
+    others = draw(st.lists(telling(), max_size=2))
+    workers = [draw(telling()), *(other[: draw(st.integers(0, len(other)))] for other in others)]
     ending = draw(st.sampled_from(["done", "failed", "crashed"]))
     if ending != "done":  # the last worker may give the pack up; the first finishes in any case
         workers.append([PackFailed(WHOLE.id, "no") if ending == "failed" else PackCrashed(WHOLE.id, "no")])

@@ -27,7 +27,8 @@ def sources(seeds: str) -> list[tuple[int, int, int | None]]:
 
 
 @pytest.mark.parametrize(
-    "of", [Sources(0, 1), Sources(1, 0), Sources(0, 0, 0), Sources(2**21 - 2, 2**21 - 2, 2**21 - 3), Sources(5, 5, 9)]
+    "combination",
+    [Sources(0, 1), Sources(1, 0), Sources(0, 0, 0), Sources(2**21 - 2, 2**21 - 2, 2**21 - 3), Sources(5, 5, 9)],
 )
 def test_a_number_stands_for_a_combination(combination: Sources) -> None:
     """Each combination has a unique negative number that identifies it; a plain seed has its own number."""

@@ -56,15 +56,15 @@ def call(integration: str, train: Train, folder: Path, **more: Any) -> FunctionC
     return FunctionCall(train, seed=3, values={}, metrics={metric(integration): Metric()}, place=place, **more)
 
 
-def steps(interrupted: FunctionCall, last: int | None = None) -> list[Step]:
+def steps(training: FunctionCall, last: int | None = None) -> list[Step]:
     """Run a call to its end, or interrupt it after it saved the state of a step; return its steps without times."""
     collected: list[Step] = []
-    while (report := interrupted.next_step()) is not None:
+    while (report := training.next_step()) is not None:
         if isinstance(report, Step):
             numbers = {name: value for name, value in report.undeclared.items() if not name.endswith(TIMES)}
             collected.append(Step(report.step, report.metrics, None, numbers))
         elif collected and collected[-1].step == last:
-            interrupted.close()
+            training.close()
     return collected
 
 

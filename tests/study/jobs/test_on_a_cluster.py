@@ -275,7 +275,7 @@ def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
     assert not [job for job in client.jobs() if job.metadata.get("study") == "roomless"]
 
 
-def test_without_the_token_nothing_is_told(two_nodes, tmp_path):
+def test_without_the_token_nothing_is_reported(two_nodes, tmp_path):
     """A missing and a wrong token are refused with instructions, and no message shows a token."""
     for token, word in ((None, "asks for a token, and there is none here"), ("0" * 64, "refuses the token")):
         user = as_user(tmp_path, two_nodes, token=token)

@@ -247,7 +247,7 @@ def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
     assert "solved at 9500" in told
 
 
-def test_parquet_columns_of_another_type_are_told(tmp_path):
+def test_parquet_columns_of_another_type_are_reported(tmp_path):
     """Dates in place of numbers are one mistake of the column, not one of each row."""
     table = pa.table({"seed": [0, 1], "solved": [True, False], "sparsity_error": [0.1, None]})
     times = pa.array([0, 1], pa.timestamp("ms"))

@@ -52,7 +52,7 @@ def test_decimal_commas_are_points(tmp_path: Path, values: list[str], read: list
     assert bool(notices) == (values_read != values)
 
 
-def test_an_ambiguous_column_is_said(tmp_path: Path) -> None:
+def test_an_ambiguous_column_is_reported(tmp_path: Path) -> None:
     """1,234 may be a thousand or one, and so may 1.234 beside decimal commas; a note says so."""
     assert column(tmp_path, "1,234", "2,500") == (
         ["1.234", "2.500"],

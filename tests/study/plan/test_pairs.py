@@ -66,7 +66,7 @@ def test_every_other_cell_has_a_counterpart_whatever_the_order(models: list[str]
     assert all(b.value("learning_rate") == a.value("learning_rate") for a, b in compared)
 
 
-def test_a_cell_without_a_counterpart_is_told() -> None:
+def test_a_cell_without_a_counterpart_is_reported() -> None:
     """If one model is swept further than the other, the cells without a counterpart are named."""
     cells = swept("models: [{name: NMU, grid: {hidden_size: [2, 5]}}, NAC-mul]\nfixed: {learning_rate: 0.1}")
     with pytest.raises(InputError, match=r"different_from: NMU with hidden_size 5 has no counterpart .* NAC-mul"):

@@ -44,7 +44,7 @@ models:
 """
 
 Known = Mapping[tuple[str, int], Outcome]
-"""What a trial came to, by its cell's id and its seed."""
+"""Outcomes of trials by cell id and seed."""
 
 
 def planned(until: str, cells: str = CELLS) -> Plan:

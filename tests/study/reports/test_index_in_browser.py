@@ -296,7 +296,7 @@ def test_the_axis_of_a_strip_is_read_without_a_pointer(visit, write, entries):
     assert abs(bottom.bounding_box()["y"] + bottom.bounding_box()["height"] - box["y"] - box["height"]) < 8
 
 
-def test_failures_and_what_trains_now_are_told(visit, write, entries):
+def test_failures_and_what_trains_now_are_reported(visit, write, entries):
     """Reasons with their counts lead to logs; each cell in training shows its progress."""
     cells = (CellTraining("lr 0.1", 4, 0.25), CellTraining("lr 0.01", 1, None))
     beat = Heartbeat(

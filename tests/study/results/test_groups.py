@@ -132,7 +132,7 @@ def test_tables_of_files_load_no_torch(here):
     assert completed.stdout.splitlines()[-1] == "loaded: []"
 
 
-def test_a_folder_that_cant_be_written_is_told(here):
+def test_a_folder_that_cant_be_written_is_reported(here):
     """A file in place of the output folder is refused before any input is read."""
     (here / "seeds-report").write_text("mine")
     result = invoke("report", "seeds.csv")

@@ -239,7 +239,7 @@ def test_a_page_follows_the_store(follower, store: Path) -> None:
     assert sentences == []
 
 
-def test_trouble_is_told_once_and_followed_through(follower, store: Path) -> None:
+def test_trouble_is_reported_once_and_followed_through(follower, store: Path) -> None:
     """An unwritable page is reported once, and is written when possible."""
     index, _, sentences = follower
     index.path.write_text("mine")

@@ -71,7 +71,7 @@ def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(here):
 
 @pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
 @pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
-def test_a_report_that_is_not_as_written_is_not_believed(here, name, content):
+def test_a_report_that_is_not_as_written_is_rejected(here, name, content):
     """A report with a missing or changed file, or file list, is outdated."""
     file = here / "studies" / "little" / name
     before = file.read_bytes()
@@ -102,7 +102,7 @@ def test_another_report_in_its_place_is_written_over(here):
         ("UPDATE experiments SET lifecycle_stage = 'deleted'", "SET lifecycle_stage = 'active'"),
     ],
 )
-def test_a_study_that_mlflow_does_not_show_is_not_believed(here, harm, mended):
+def test_a_study_that_mlflow_does_not_show_is_rejected(here, harm, mended):
     """A study counts as unpublished if its run or experiment is deleted, or its run was modified."""
     asked(here, harm)
     assert not is_current(here)

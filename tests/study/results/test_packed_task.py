@@ -42,7 +42,7 @@ def _ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     return folder, plan.output, run.output
 
 
-def test_rows_that_are_left_out_are_told(ran: tuple[Path, str, str]) -> None:
+def test_rows_that_are_left_out_are_reported(ran: tuple[Path, str, str]) -> None:
     """Plan, run and report give the number of the table's rows without a number."""
     folder, plan, run = ran
     notice = "2 of the table's 60 rows lack a number and are left out"

@@ -135,7 +135,7 @@ def test_nothing_outside_the_folder_is_code(project: Path) -> None:
         ("cat {code}/conf/c.yaml", "the command names conf/c.yaml, and there is no such file in "),
     ],
 )
-def test_a_script_that_is_not_there_is_said(project: Path, command: str, message: str) -> None:
+def test_a_script_that_is_not_there_is_reported(project: Path, command: str, message: str) -> None:
     """The error covers words with a script's suffix, words that begin with {code}/, and the program in the folder."""
     with pytest.raises(InputError, match=message):
         names(project, command)

@@ -44,7 +44,7 @@ def test_comparisons_are_part_of_no_id():
         ("{factor: model, at: model}", "each name may be in only one of factor, at, tune"),
     ],
 )
-def test_mistakes_are_told(text, message):
+def test_mistakes_are_reported(text, message):
     """A key that isn't swept, is repeated or has no factor is one clear error."""
     with pytest.raises((SpecError, InputError), match=message):
         make_plan(parse_spec(BASE % text, source="a.yaml"))

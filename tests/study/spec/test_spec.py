@@ -65,7 +65,7 @@ seeds: 0
 """
 
 
-def test_five_mistakes_are_told_in_one_message() -> None:
+def test_five_mistakes_are_reported_in_one_message() -> None:
     """The message names all five mistakes with their lines and nearest names."""
     reported = problems(FIVE)
     assert [problem.line for problem in reported] == [2, 5, 7, 11, 12]
@@ -247,7 +247,7 @@ def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, me
     assert message in reported[0].message
 
 
-def test_keys_given_twice_are_told() -> None:
+def test_keys_given_twice_are_reported() -> None:
     """A repeated key is a mistake at any level, though YAML readers take the last value."""
     text = "study: a\ntask: {name: simple}\nmodels: [NMU]\nseeds: 1\nfixed:\n  hidden_size: 2\n  hidden_size: 3\n"
     (problem,) = problems(text)

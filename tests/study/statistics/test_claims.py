@@ -222,7 +222,7 @@ def test_the_verdict_of_an_earlier_last_look_stays() -> None:
 
 
 @pytest.mark.parametrize("is_adaptive", [False, True])
-def test_raised_seeds_keep_the_error_that_is_said(is_adaptive: bool) -> None:
+def test_raised_seeds_keep_the_error_that_is_reported(is_adaptive: bool) -> None:
     """A rate at its bound is called above it within the stated error, though seeds are raised five times."""
     rng, shown, studies = np.random.default_rng(0), 0, 300
     for _ in range(studies):

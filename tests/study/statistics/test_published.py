@@ -17,7 +17,7 @@ UNMATCHED = {
     ("mul", "NAC•"): {"sparsity_error_mean": -0.048},
     ("mul", "NAC•,σ"): {"sparsity_error_mean": -0.012, "sparsity_error_upper": 0.018},
 }
-"""What can't be repeated, and by how much ours differs: docs/explanation/statistics.md says why."""
+"""Irreproducible values with their relative deviation; docs/explanation/statistics.md explains them."""
 
 
 def repeated(operation: str, model: str) -> dict[str, float | None]:

@@ -156,7 +156,7 @@ def test_one_cell_each_is_fitted_exactly(counts):
     ],
     ids=["complete", "at one point", "none solved", "all solved", "quasi, one side", "quasi, large scale"],
 )
-def test_separation_is_said(points, k):
+def test_separation_is_reported(points, k):
     """If the likelihood has no maximum, the fit is marked as separated and has no numbers."""
     fit = statistics.logistic_regression(points, k, [9] * len(k))
     assert fit == statistics.LogisticFit(separated=True, intercept=None, slopes=())

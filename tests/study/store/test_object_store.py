@@ -217,7 +217,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("s3://bucket/studies#hush", "must not contain a password"),
     ],
 )
-def test_a_wrong_address_is_told_in_words(here, store, told):
+def test_a_wrong_address_is_reported(here, store, told):
     """An invalid store is refused before anything starts, and no message shows a password."""
     for words in (("run", "little.yaml", "--local"), ("list",)):
         result = invoke(*words, "--store", store)
@@ -243,7 +243,7 @@ def test_no_such_bucket(here, s3, words):
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "little"), ("report", "little"), ("sync", "little")])
-def test_a_mistyped_prefix_is_told(here, url, words):
+def test_a_mistyped_prefix_is_reported(here, url, words):
     """A prefix with nothing below it doesn't exist, because object stores have no empty folders."""
     uri = ("--tracking-uri", "sqlite:///mlflow.db") if words[0] == "sync" else ()
     result = invoke(*words, *uri, "--store", f"{url}/typo")

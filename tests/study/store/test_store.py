@@ -409,7 +409,7 @@ def test_special_files_are_rejected(local: StudyStore, kind: str, make: Callable
 
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("name", ["spec.yaml", "attempt", "search.json"])
-def test_a_studys_own_file_that_is_none_is_told(local: StudyStore, name: str, make: Callable[[Path], None]) -> None:
+def test_a_studys_own_file_that_is_none_is_reported(local: StudyStore, name: str, make: Callable[[Path], None]) -> None:
     """A pipe under any name of the store blocks nothing; the message says what to move away."""
     path = local.path / name
     path.unlink(missing_ok=True)
@@ -435,7 +435,7 @@ def text() -> bytes:
 
 
 @pytest.mark.parametrize("content", [foreign_parquet, other_columns, text])
-def test_a_foreign_file_is_not_believed(study: StudyStore, content: Callable[[], bytes]) -> None:
+def test_a_foreign_file_is_rejected(study: StudyStore, content: Callable[[], bytes]) -> None:
     """A file without a pack's results is set aside, and the others are read."""
     fill(study, OTHER_PACK, [solved(2)])
     put(study, key_of("results", PACK), content())
@@ -461,7 +461,7 @@ def no_header(file: BinaryIO) -> None:
 
 
 @pytest.mark.parametrize("write", [pickled, bare_pickle, bare_array, no_header])
-def test_a_foreign_checkpoint_is_not_believed(study: StudyStore, write: Callable[[BinaryIO], None]) -> None:
+def test_a_foreign_checkpoint_is_rejected(study: StudyStore, write: Callable[[BinaryIO], None]) -> None:
     """In particular, a pickle is never opened."""
     study.save_checkpoint(checkpoint())
     file = io.BytesIO()
@@ -472,7 +472,7 @@ def test_a_foreign_checkpoint_is_not_believed(study: StudyStore, write: Callable
     assert study.checkpoints() == []
 
 
-def test_another_packs_checkpoint_is_not_believed(study: StudyStore) -> None:
+def test_another_packs_checkpoint_is_rejected(study: StudyStore) -> None:
     """A checkpoint under a wrong name is named as such."""
     study.save_checkpoint(checkpoint())
     put(study, key_of("checkpoints", OTHER_PACK), taken(study, key_of("checkpoints", PACK)))

@@ -67,7 +67,7 @@ def test_an_experiment_is_found_by_name_or_id(swept: str) -> None:
         experiment_runs(swept, "Default")
 
 
-def test_a_wrong_address_is_told_and_makes_nothing(tmp_path: Path) -> None:
+def test_a_wrong_address_is_reported_and_makes_nothing(tmp_path: Path) -> None:
     """A missing database isn't created, and a path isn't an address."""
     for uri, message in (
         (f"sqlite:///{tmp_path}/no.db", "there is no database"),

@@ -60,7 +60,7 @@ def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
     assert sorted(trials) == sorted(result.trial.id for result in packs.results("whole"))
 
 
-def test_a_server_that_is_down_costs_nothing_and_is_told_in_words() -> None:
+def test_a_server_that_is_down_costs_nothing_and_is_reported() -> None:
     """Publishing loses only the view, and `sync` names the unreachable server, without the password."""
     uri = f"http://me:secret@127.0.0.1:{free_port()}"
     told: list[str] = []

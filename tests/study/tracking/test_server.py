@@ -75,7 +75,7 @@ def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> 
     assert not list(tmp_path.glob("mlruns"))
 
 
-def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_password_is_reported(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the variables, but not the password; the study continues."""
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "not-the-password")
     with pytest.raises(TrackingError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
@@ -87,7 +87,7 @@ def test_a_wrong_password_is_told_in_words(service: Service, monkeypatch: pytest
     assert "MLFLOW_TRACKING_PASSWORD" in str(publisher.trouble)
 
 
-def test_a_user_who_may_only_read_is_told_in_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_who_may_only_read_is_reported(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The missing permission is named."""
     uri = service.mlflow.address
     sync(uri, "not-yours", Made(RESULTS[:1]))

@@ -257,7 +257,7 @@ def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> Non
     assert (tmp_path / "mlflow-artifacts" / "demo").is_dir()
 
 
-def test_a_deleted_experiment_is_told_in_words(uri: str) -> None:
+def test_a_deleted_experiment_is_reported(uri: str) -> None:
     """An experiment deleted by the user isn't silently restored."""
     sync(uri, "demo", Made([], []))
     client = connect(uri)
@@ -266,7 +266,7 @@ def test_a_deleted_experiment_is_told_in_words(uri: str) -> None:
         sync(uri, "demo", Made(RESULTS, CURVES))
 
 
-def test_an_unknown_study_is_told_in_words(uri: str) -> None:
+def test_an_unknown_study_is_reported(uri: str) -> None:
     """An unpublished study is named, with instructions."""
     assert published(uri, "nobody") == set()
     with pytest.raises(TrackingError, match="study sync"):

@@ -50,7 +50,7 @@ def test_a_crash_lets_the_others_end():
         assert done == {pack.id for pack in packs if pack is not bad}
 
 
-def test_a_thread_that_would_end_in_silence_is_told():
+def test_a_thread_that_would_end_in_silence_is_reported():
     """SystemExit and the like in a worker's own thread are a crash of its pack only."""
     bad, good = small_pack(0), small_pack(1)
 

@@ -182,7 +182,7 @@ def test_training_goes_on_without_checkpoints(disk, tmp_path):
     steps.close()
 
 
-def test_an_outage_is_told_once(disk, tmp_path, monkeypatch):
+def test_an_outage_is_reported_once(disk, tmp_path, monkeypatch):
     """Only begin and end of an outage are reported, however many checkpoints it costs."""
     monkeypatch.setattr("study.worker.pack_work._SLICE_S", 0.01)
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
@@ -241,7 +241,7 @@ def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
     assert folder.done() == {trial.id for trial in pack.trials}
 
 
-def test_a_torn_checkpoint_is_told(tmp_path):
+def test_a_torn_checkpoint_is_reported(tmp_path):
     """A pack that restarts because its checkpoint is unreadable says so."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0)
     attempt = folder.begin_attempt()

@@ -187,7 +187,7 @@ def test_mistakes_are_told_with_the_users_line(function, message):
     assert f"{Path(__file__).name}:" in str(refused.value)
 
 
-def test_the_line_of_a_report_is_told():
+def test_the_line_of_a_report_is_reported():
     def train(seed, trial):
         trial.report(0, loss=1)
         trial.report(1, loss="x")

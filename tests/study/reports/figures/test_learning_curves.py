@@ -110,13 +110,13 @@ def test_points_tell_quantiles_and_counts():
     )
 
 
-def test_a_sample_of_trials_is_told():
+def test_a_sample_of_trials_is_reported():
     """If the curve covers only some trials, the caption gives their number."""
     assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
     assert "a sample of their trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 
-def test_rows_without_a_curve_are_told():
+def test_rows_without_a_curve_are_reported():
     """The caption gives the number of rows shown, unless all are."""
     assert "1 of 3 groups are shown." in learning_curves.plot(rows_of(3), [curve(row=1)], METRICS).caption
     assert "are shown" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption

@@ -224,7 +224,7 @@ def test_errors_that_are_all_equal_are_drawn(errors):
     assert axes.get_yscale() == "log"
 
 
-def test_an_interval_that_is_cut_is_told():
+def test_an_interval_that_is_cut_is_reported():
     """An interval far beyond all values is clipped, so it doesn't flatten them, and the caption says so."""
     (summary,) = summaries_of((published_cell("NMU"), {"solved": 3}))
     wide = replace(summary, solved_at_interval=(1000.0, 1e7))

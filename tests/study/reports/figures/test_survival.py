@@ -164,7 +164,7 @@ def test_unknown_times_have_no_figure(rows):
     assert survival.plot(groups(rows, ["method"])) is None
 
 
-def test_a_row_of_unknown_times_is_told():
+def test_a_row_of_unknown_times_is_reported():
     """A row with unknown times is omitted, and the caption says so."""
     rows = [group("a", [5, 9], [True, False]), group("b", [9, np.nan], [True, False])]
     drawing = survival.plot(groups(rows, ["method"]))

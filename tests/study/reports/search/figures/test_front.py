@@ -50,7 +50,7 @@ def test_confirmed_candidates_have_both_intervals():
     )
 
 
-def test_a_third_objective_is_told_and_nothing_is_joined():
+def test_a_third_objective_is_reported_and_nothing_is_joined():
     """A line in two of three dimensions would be meaningless."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
     drawn = front.plot(search, rows)

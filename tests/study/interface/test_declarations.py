@@ -24,7 +24,7 @@ ERROR: dict[str, Any] = {"series": "error", "along": "length"}
     "fields",
     [ERROR, {"at": 1.0}, {"at": 0.0, "series": "error"}, {"along": "length", "at": 1.0}, ERROR | {"at": math.nan}],
 )
-def test_a_place_in_a_series_is_said_whole_or_not_at_all(fields: dict[str, Any]) -> None:
+def test_a_place_in_a_series_is_complete_or_absent(fields: dict[str, Any]) -> None:
     """A series place needs a name, an axis and a finite place."""
     with pytest.raises(ValueError, match="needs all of series, along and at"):
         Metric(**fields)
@@ -83,7 +83,7 @@ def test_tasks_declare_their_series(task: Any, series: dict[Any, Any], trained: 
         FunctionFamily("lab:train", {}, {"loss": Metric(**ERROR, at=1.5)}, code="version:1", iterations=None),
     ],
 )
-def test_declarations_of_before_are_read(family: Any) -> None:
+def test_declarations_of_earlier_versions_are_read(family: Any) -> None:
     """Declarations round-trip, and metrics in a file from before series belong to no series."""
     assert declared_family(family.to_json()).metrics == family.metrics
     content = json.loads(family.to_json())

@@ -116,7 +116,7 @@ def test_a_value_that_is_missing_does_not_apply() -> None:
         ([[8, 8]], "any"),
     ],
 )
-def test_a_hyperparameter_is_what_all_its_values_are(values: list[Any], kind: str) -> None:
+def test_a_hyperparameter_has_the_kind_of_all_its_values(values: list[Any], kind: str) -> None:
     assert kind_of_values(values) == kind
 
 

@@ -100,7 +100,7 @@ def test_references_that_failed_to_learn_do_not_count() -> None:
     assert references.values["accuracy"].tolist() == [0.9, 0.8]
 
 
-def test_all_bounds_together_say_what_success_is() -> None:
+def test_all_bounds_together_define_success() -> None:
     """Bounds of the file stay; references add bounds at the better end."""
     values = {"error": np.array([1.0, 2.0, 1.5]), "accuracy": np.array([0.9, 0.8, 0.7])}
     bounds = CRITERION.of(References(values=values))

@@ -91,7 +91,7 @@ def test_a_value_of_another_type_than_the_default_is_refused(name, value, messag
 
 
 @pytest.mark.parametrize("default", [None, {}, (), [1, "a"], object])
-def test_a_default_that_says_no_type_needs_an_annotation(default):
+def test_a_default_without_a_type_needs_an_annotation(default):
     def train(seed, value=default): ...
 
     with pytest.raises(SignatureError, match="no annotation, and its default"):

@@ -167,7 +167,7 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     assert two_nodes.token not in repr(client._ask("GET", "/api/jobs/"))
 
 
-def test_a_second_study_waits_and_says_for_what(two_nodes, struck, tmp_path, expected):
+def test_a_second_study_waits_and_names_the_first(two_nodes, struck, tmp_path, expected):
     """A study waits while another has all cores, and says so; then it trains, and both finish."""
     user = as_user(tmp_path, two_nodes)
     struck.unlink(missing_ok=True)

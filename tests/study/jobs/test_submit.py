@@ -15,7 +15,7 @@ def node(*, cpus: float, gpus: float = 0) -> Node:
     return Node("id", "name", head=not cpus, cpus=cpus, gpus=gpus, cpu_percent=None)
 
 
-def test_an_idle_cluster_that_grows_has_to_be_told_how_far():
+def test_a_growing_cluster_needs_its_limit():
     """Without room a study is refused, with the option that makes the cluster grow; with that option it isn't."""
     asleep = [node(cpus=0)]
     with pytest.raises(InputError, match=r"has 0 CPU and 0 GPU now; .* --workers 16"):
@@ -24,7 +24,7 @@ def test_an_idle_cluster_that_grows_has_to_be_told_how_far():
     _check_room(Order("demo", "study: demo", "/shared"), [*asleep, node(cpus=4)])
 
 
-def test_gpus_are_room_of_their_own():
+def test_gpus_are_counted_separately():
     """A study that requires GPUs is refused where there are only cores, and accepted where there is a GPU."""
     cores = [node(cpus=0), node(cpus=8)]
     with pytest.raises(InputError, match="1 CPU and a GPU, but the cluster has 8 CPU and 0 GPU"):

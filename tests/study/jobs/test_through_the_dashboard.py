@@ -250,7 +250,7 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_whoever_stops_watching_stops_nothing(server: Start):
+def test_the_end_of_watching_stops_nothing(server: Start):
     """After Ctrl-C a message says that the study continues; the cluster gets read requests only."""
     dashboard = CtrlC(a_job(), logs=[beat(3)])
     done = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
@@ -405,7 +405,7 @@ def test_every_command_warns_of_a_readable_token(server: Start):
     assert {token for _, token in dashboard.requests} == {TOKEN}
 
 
-def test_a_folder_names_nobody_to_send_a_token_to(here, server: Start):
+def test_a_folders_cluster_gets_no_token_unconfirmed(here, server: Start):
     """A cluster named only by the working folder's file isn't contacted until the user confirms it."""
     dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN)
     url = elsewhere(server(dashboard))

@@ -150,7 +150,7 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
     assert alone.by == ("model", "hidden_size")
 
 
-def test_by_takes_any_column_and_says_what_is_pooled(tmp_path):
+def test_by_takes_any_column_and_notes_pooling(tmp_path):
     """Grouping by fewer columns than vary pools different cells, and a note says so."""
     outcomes = read(file(tmp_path, GOOD), by=["hidden_size"])
     (group,) = summarised_by(outcomes.table, outcomes.by, outcomes.metrics)
@@ -345,7 +345,7 @@ def test_hyperparameters_that_differ_in_every_row_arent_ids(tmp_path):
     assert len(read(file(tmp_path, head + "\n".join(sizes))).table) == 8
 
 
-def test_rows_that_only_an_id_tells_apart_are_refused(tmp_path):
+def test_rows_that_differ_only_in_an_id_are_refused(tmp_path):
     """The user decides if they are repeats of a trial or differ in a hyperparameter."""
     rows = [f"NMU,{0.1 * i},{seed},False,," for i in range(4) for seed in (0, 1)]
     text = "model,dropout_of_run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)

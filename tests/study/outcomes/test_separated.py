@@ -72,7 +72,7 @@ def test_a_quoted_number_with_a_comma_is_refused(tmp_path: Path) -> None:
     assert "row 1: acc: '0,5' isn't a number" in told.output
 
 
-def test_error_values_of_spreadsheets_are_missing_and_said(tmp_path: Path) -> None:
+def test_error_values_of_spreadsheets_are_missing_with_a_notice(tmp_path: Path) -> None:
     """A cell with #N/A is empty in any column, and one sentence counts such cells."""
     (tmp_path / "a.csv").write_text("model,note,seed,acc\na,#REF!,0,0.5\na,x,1,#N/A\nb,x,0,#N/A\nb,x,1,0.75\n")
     outcomes = gather([read_source(tmp_path / "a.csv", metrics=["acc"])], ["model"], wanted(["acc"]))

@@ -127,7 +127,7 @@ def test_import_and_report_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["solved", "outcome"])
-def test_a_failed_run_isnt_solved_whatever_it_says(tmp_path: Path, column: str) -> None:
+def test_a_failed_run_isnt_solved_despite_its_outcome(tmp_path: Path, column: str) -> None:
     """A run's state overrides its own outcome, which may be missing."""
     yes = "true" if column == "solved" else "solved"
     (tmp_path / "a.csv").write_text(f"seed,state,{column}\n0,COMPLETE,{yes}\n1,FAIL,{yes}\n2,FAIL,\n")

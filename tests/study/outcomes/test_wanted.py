@@ -76,7 +76,7 @@ def test_the_direction_is_given_or_follows_from_success(metric, success, is_high
     assert wanted([metric], success).metrics["acc"].higher_is_better == is_higher_better
 
 
-def test_a_direction_that_nothing_says_is_asked_for(tmp_path):
+def test_an_unknown_direction_must_be_given(tmp_path):
     """A loss is better if lower; for an unknown name the user must give the direction."""
     assert not wanted(["val_mse"]).metrics["val_mse"].higher_is_better
     text = "seed,quality\n0,3\n1,5\n"

@@ -157,7 +157,7 @@ def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
     assert (verdict.state, verdict.cells[0].p_values[0]) == ("shown", pytest.approx(0.5**6))
 
 
-def test_another_rule_leaves_what_holds_at_any_time() -> None:
+def test_claims_under_another_rule_use_anytime_evidence() -> None:
     """If seeds are added for a precise rate, claims have no planned last look."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="{until: {half_width: 0.2, max: 40, batch: 10}}")
     few = table(plan, NMU=[SOLVED] * 3 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 40)

@@ -111,7 +111,7 @@ def test_a_split_that_comes_after_the_end_changes_nothing(stored):
     assert counts["done"] == counts["solved"] == published == TRIALS
 
 
-def test_a_crash_of_what_is_done_elsewhere_is_not_told(stored):
+def test_a_crash_of_a_pack_done_elsewhere_isnt_reported(stored):
     """No retry is announced for a pack that isn't retried."""
     passed_on, _, _ = tell(stored, [(0, PackDone(WHOLE.id)), (1, PackCrashed(WHOLE.id, "out of luck"))])
     assert passed_on == [PackDone(WHOLE.id)]

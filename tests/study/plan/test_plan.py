@@ -240,7 +240,7 @@ def test_all_slots_are_kept_busy() -> None:
     assert costs == sorted(costs, reverse=True)
 
 
-def test_packs_are_as_large_and_cost_as_much_as_the_task_says() -> None:
+def test_packs_have_the_tasks_declared_size_and_cost() -> None:
     """The task's declared packs and updates decide sizes and costs, not its name."""
     spec = load_spec("language")
     trials = make_plan(spec).trials

@@ -116,7 +116,7 @@ def test_however_results_come_in_the_plan_only_grows_to_one_end(until, seed_and_
 @either
 @given(seed_and_rate=seeds_and_rates, order=st.randoms(use_true_random=False))
 @settings(max_examples=10)
-def test_the_order_of_rows_and_other_trials_say_nothing(until, seed_and_rate, order):
+def test_the_order_of_rows_and_other_trials_have_no_effect(until, seed_and_rate, order):
     """A shuffled table, with trials of other studies and of seeds beyond `max`, gives the same plan."""
     plan = planned(until)
     truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
@@ -285,7 +285,7 @@ def test_pairs_that_differ_are_expected_to_need_fewer():
     assert of(BATCH) == of(BATCH)
 
 
-def test_progress_counts_what_is_sure_and_what_is_next():
+def test_progress_counts_decided_cells_and_next_trials():
     """The sentence counts decided cells and trials without a result, whatever else is stored."""
     plan = extended(planned(NARROW), TrialTable(results_table([])))
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}

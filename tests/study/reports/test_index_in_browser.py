@@ -174,7 +174,7 @@ def test_any_number_of_ticked_studies_stand_in_one_table(visit, write, demo, oth
     assert page.locator("#comparison").is_hidden()
 
 
-def test_ticks_say_what_they_do(visit, write, entries):
+def test_ticks_explain_themselves(visit, write, entries):
     """No tick shows nothing; one tick asks for others; studies without results can't be ticked."""
     page = visit(write(entries)).page
     section, status = page.locator("#comparison"), page.locator("#ticked")
@@ -361,7 +361,7 @@ def test_a_served_page_follows_the_store(visit, write, serve, entries):
     assert visited.complaints == []
 
 
-def test_a_page_whose_server_is_away_says_so(visit, write, serve, entries):
+def test_a_page_without_its_server_shows_a_notice(visit, write, serve, entries):
     """The page keeps its content, and continues when its server answers again."""
     page = visit(serve(entries, refresh_s=0.2)).page
     page.context.set_offline(True)

@@ -147,7 +147,7 @@ def test_errors_that_explode_leave_the_others_readable() -> None:
     assert "MSE beyond the axis" in [text.get_text() for legend in drawn.figure.legends for text in legend.get_texts()]
 
 
-def test_rates_by_place_are_drawn_where_references_say_what_success_is(tmp_path: Path) -> None:
+def test_rates_by_place_are_drawn_with_references(tmp_path: Path) -> None:
     """There is a panel for each kind of bound; bounds.csv has the bounds of all places once."""
     criterion = ReferenceCriterion(
         model="exact",

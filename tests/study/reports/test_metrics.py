@@ -226,7 +226,7 @@ def curves(values):
     )
 
 
-def test_curves_of_what_should_be_high():
+def test_curves_of_maximised_metrics():
     """A diverged trial is among the worst; the axis is linear, within the metric's limits."""
     table = curves([[0.1, 0.5, 0.9], [0.1, 0.6, 0.8], [0.1, np.nan, np.nan]])
     curve = learning_curve(0, table, higher=["test_accuracy"], threshold=0.85)
@@ -267,7 +267,7 @@ def test_no_panel_is_empty(outcome, titles):
         (["lab.models:NAU", "NAU"], ["lab.models:NAU", "NAU"]),
     ],
 )
-def test_a_model_of_ones_own_is_called_by_its_object(models, texts):
+def test_a_users_model_has_its_objects_name(models, texts):
     """If objects have different names, readers see these; files have the full import strings."""
     table = outcomes_table(outcome=["finished"] * len(models), model=models, test_loss=[0.1] * len(models))
     summaries = summarised_by(table, ["model"], {"test_loss": METRICS["test_loss"]})

@@ -38,7 +38,7 @@ def test_trials_that_ended_early_are_named_by_row():
     assert notes[1].endswith(": D")
 
 
-def test_nothing_is_told_where_all_ran_to_the_end():
+def test_complete_rows_have_no_note():
     """Rows that ran to their planned end need no note."""
     assert times_notes(rows_of({"A": [100.0, 100.0], "B": [100.0]})) == []
 
@@ -50,7 +50,7 @@ def test_very_many_rows_are_counted():
     assert all("short 7" in note and "short 8" not in note and "12 more rows" in note for note in notes)
 
 
-def test_means_say_what_they_are_restricted_to():
+def test_means_show_their_restriction():
     """The limit is above the column if all rows share it, and beside each mean if questions differ."""
 
     def column(rows):

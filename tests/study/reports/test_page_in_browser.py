@@ -214,7 +214,7 @@ def test_the_page_prints(visit, report):
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 5
 
 
-def test_print_shows_what_is_folded_or_filtered(visit, report):
+def test_print_shows_folded_and_filtered_parts(visit, report):
     """During printing all parts are open and all rows shown; afterwards the page is as before."""
     page = visit(report).page
     folded = page.locator("details:not([open])")

@@ -157,7 +157,7 @@ def test_files_of_others_are_neither_replaced_nor_removed(write, tmp_path):
     assert (folder / "comparison.csv").read_text() == "changed by hand"
 
 
-def test_a_folder_of_the_store_takes_a_report_of_before(write, tmp_path):
+def test_a_report_without_a_list_is_replaced_in_the_store(write, tmp_path):
     """A report without the list of its files is replaced only in the store's own folder."""
     folder = tmp_path / "old"
     write("old", formats=["csv"])
@@ -184,7 +184,7 @@ def test_the_page_needs_nothing_else(write):
     assert all(value.startswith("#") for value in fetched)
 
 
-def test_the_page_says_what_there_is_and_what_is_missing(write):
+def test_the_page_shows_counts_and_missing_trials(write):
     """Question, counts, missing trials, notes, provenance and the command are on the page."""
     text = Page(write()["report.html"].read_text()).text
     for sentence in (
@@ -300,7 +300,7 @@ def test_a_trials_error_stays_inside_the_script(write, demo):
     assert set(trials_of(text)["errors"].values()) == {error}
 
 
-def test_the_terminal_shows_only_what_varies(demo):
+def test_the_terminal_shows_only_varying_columns(demo):
     """Constants aren't columns; an incomplete cell shows done of planned."""
     summaries, labels = demo
     console = Console(width=200, record=True, file=io.StringIO())

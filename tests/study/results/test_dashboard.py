@@ -37,7 +37,7 @@ def test_cells_have_the_numbers_of_the_report(finished_study: Path) -> None:
     assert names == {f"{run.info.run_name} seed {seed}" for run in cells.values() for seed in range(3)}
 
 
-def test_a_run_publishes_what_sync_would(finished_study: Path, uri: str, tmp_path: Path) -> None:
+def test_a_run_publishes_the_same_as_sync(finished_study: Path, uri: str, tmp_path: Path) -> None:
     """Both publish the same cells and charts, by name, with equal numbers, labels and values."""
     shutil.copytree(finished_study / "studies" / "little", tmp_path / "studies" / "little")
     assert sync(load_results("little", tmp_path / "studies"), uri) == 12

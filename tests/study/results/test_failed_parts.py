@@ -43,7 +43,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
 
 
 @pytest.mark.usefixtures("figures")
-def test_a_run_whose_report_fails_keeps_its_results_and_names_what_failed(broken, tmp_path):
+def test_a_run_with_a_failing_report_keeps_its_results(broken, tmp_path):
     """Results are stored and shown, the rest of the report is written, and the exit code is 1."""
     ran = invoke("run", "broken.yaml", "--local", *broken)
     assert ran.exit_code == 1
@@ -70,7 +70,7 @@ def test_the_report_is_written_again_once_nothing_fails(broken, tmp_path, monkey
 
 
 @pytest.mark.usefixtures("figures")
-def test_every_command_that_reads_names_what_failed(broken, tmp_path):
+def test_every_reading_command_names_failed_parts(broken, tmp_path):
     """`show` and its JSON name failed parts, and `report` exits with 1 after writing all others."""
     invoke("run", "broken.yaml", "--local", *broken)
     store = broken[:2]

@@ -141,7 +141,7 @@ def test_a_folder_that_cant_be_written_is_reported(here):
     assert (here / "seeds-report").read_text() == "mine"
 
 
-def test_studies_are_tabulated_by_columns_with_what_is_pending(here):
+def test_studies_are_tabulated_by_columns_with_pending_trials(here):
     """A stored study groups by any hyperparameter, alone or beside files, and its pending trials count."""
     (here / "little.yaml").write_text(SPEC)
     assert invoke("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0

@@ -55,7 +55,7 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     assert labels[0] in result.output
 
 
-def test_the_winners_file_asks_for_what_is_done(here):
+def test_the_winners_file_plans_stored_trials(here):
     """The winner's file of the report is a study whose trials are all stored."""
     file = here / "studies" / "little" / "report" / "winner.yaml"
     results = load.load_results("little", here / "studies")

@@ -74,7 +74,7 @@ def test_very_many_trials_are_not_listed(here, monkeypatch):
     assert 'id="trials"' not in text
 
 
-def test_the_protocol_is_what_the_cells_have(here):
+def test_the_protocol_lists_the_cells_values(here):
     """A value shared by all cells is given once, swept values are all listed, and inapplicable ones are omitted."""
     protocol = study_results.assemble_report(load.load_results("little", here / "studies")).protocol
     assert protocol["hidden units"] == "2, 3, 4"

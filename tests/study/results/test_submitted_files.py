@@ -100,7 +100,7 @@ def test_a_resumed_job_trains_what_is_missing(
     assert Store(store).study("mine").done() == done
 
 
-def test_only_what_was_submitted_is_run(submitted: Callable[..., tuple[Order, Spec]], tmp_path: Path) -> None:
+def test_only_submitted_code_is_run(submitted: Callable[..., tuple[Order, Spec]], tmp_path: Path) -> None:
     """A changed or missing copy, and another file in its place, are errors with instructions."""
     order, _ = submitted(own_code)
     run_job(order, tmp_path / "first")

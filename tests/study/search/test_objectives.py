@@ -182,7 +182,7 @@ def test_cells_of_other_lengths_are_judged_by_one_measure():
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
-def test_the_front_is_what_nothing_beats(pairs):
+def test_the_front_has_the_undominated_candidates(pairs):
     """A candidate is on the front if and only if no other is as good in all objectives and better in one."""
     objectives = objectives_of(["success_rate", "solved_at"], {})
     candidate_values = [(float(a), float(b)) for a, b in pairs]
@@ -280,7 +280,7 @@ def test_trials_that_failed_count_as_the_worst():
     assert broken["loss"] > value["loss"]
 
 
-def test_values_of_before_are_the_same_bits():
+def test_recorded_values_are_the_same_bits():
     """Recorded values were computed by the same definitions, to the last bit."""
     sample = Sample(7, np.array([3000.0, 5000.0, 9000.0]), {"sparsity_error": np.array([0, 1e-5, 0.3])})
     assert [value.hex() for value in values(sample)] == [

@@ -135,7 +135,7 @@ def test_an_objective_that_can_not_be_is_refused(lab: Path, objective: Any, mess
         spec_of(lab, search={"objective": objective, "trials": 150})
 
 
-def test_a_search_of_a_task_and_a_model_of_ones_own(packed_lab: Path, tmp_path: Path) -> None:
+def test_a_search_of_a_users_task_and_model(packed_lab: Path, tmp_path: Path) -> None:
     """Rates, sizes and optimisers are searched; every candidate has all three, and the report has a front."""
     store, ranges = tmp_path / "studies", {"learning_rate": {"low": 0.001, "high": 0.3, "scale": "log"}}
     spec = packed_study(

@@ -109,7 +109,7 @@ def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
     assert true_rate(Trial(winner.cell, 0)) > 0.8
 
 
-def test_the_seed_of_the_sampler_changes_what_is_tried():
+def test_the_seed_of_the_sampler_changes_the_candidates():
     """Another seed suggests other candidates; the same seed suggests the same ones."""
     first, same, other = MemoryFolder(), MemoryFolder(), MemoryFolder()
     for folder, seed in ((first, 0), (same, 0), (other, 1)):

@@ -55,7 +55,7 @@ def test_parameters_without_effect_arent_chosen(space):
         assert ("learning_rate" in params) == (params["model"] == "NMU")
 
 
-def test_every_choice_is_a_cell_with_what_was_chosen(space):
+def test_every_choice_is_a_cell_with_the_chosen_values(space):
     """The cell of a choice has its values, and defaults elsewhere."""
     rng = random.Random(1)
     for _ in range(100):

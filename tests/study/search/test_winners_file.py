@@ -83,7 +83,7 @@ def drawn(parameter, rng):
 
 
 @pytest.mark.parametrize("text", [PLAIN, MODELS, CONDITIONAL], ids=["plain", "models", "conditional"])
-def test_the_winners_file_is_exactly_what_was_confirmed(text, tmp_path):
+def test_the_winners_file_plans_exactly_the_confirmed_trials(text, tmp_path):
     """For any choices, the file loads and plans only the confirmed cell with the fresh seeds."""
     spec = parse_spec(text, source="search.yaml")
     space, rng = Space(spec), random.Random(1)

@@ -69,7 +69,7 @@ def test_modules_may_be_imported_meanwhile(tmp_path, cache, monkeypatch):
     assert "imported_meanwhile" in sys.modules
 
 
-def test_objects_of_before_go_on(tmp_path, cache):
+def test_objects_of_an_earlier_copy_still_work(tmp_path, cache):
     """A function loaded from one copy computes the same after another copy is activated."""
     first = copied(write(tmp_path, mylab__spirals=marked("helper()", "def helper():\n    return 1\n")), TRAIN, cache)
     function = first.load(parse_import_string(TRAIN))
@@ -180,7 +180,7 @@ def test_an_installed_module_that_fails_shows_its_line(tmp_path, monkeypatch):
         train(CodeFolder(None), "mylab.spiral:train")
 
 
-def test_only_what_is_marked_is_returned(tmp_path, cache):
+def test_only_marked_objects_are_returned(tmp_path, cache):
     """An object without the mark is refused and never called; subclasses of a base class need none."""
     text = """
     import os
@@ -229,7 +229,7 @@ def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
     assert sys.modules["mylab"] is mylab
 
 
-def test_a_folder_without_init_gives_way_and_says_so(tmp_path, cache, monkeypatch):
+def test_a_copy_without_init_is_refused_beside_an_installed_package(tmp_path, cache, monkeypatch):
     """If Python would prefer an installed package to a copy without `__init__.py`, the copy is refused."""
     code = copied(write(tmp_path / "study", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))

@@ -33,7 +33,7 @@ def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path):
     assert x.digest == y.digest == "sha256:" + hashlib.sha256(b"a,b\n").hexdigest()
 
 
-def test_the_digest_of_a_folder_is_that_of_what_is_in_its_files(two_files: Path):
+def test_the_digest_of_a_folder_depends_on_its_content(two_files: Path):
     """Compressed files count by their content, other files don't count, and a changed one changes the digest."""
     digest = read_data("data", FOLDER, two_files).digest
     (two_files / "data" / "b").unlink()

@@ -81,7 +81,7 @@ def test_metrics_with_limits_have_means_and_others_shares() -> None:
     assert pair.text == "NMU: validation MSE is below that of NAC-mul in more than half of the seeds, in every cell"
 
 
-def test_a_label_alone_is_a_name_where_there_is_one_model() -> None:
+def test_a_label_is_a_name_with_a_single_model() -> None:
     """With one model its name may be omitted; with one cell, `at` may be."""
     single_cell = GRID.replace("models: [NMU, NAC-mul]", "models: [NMU]").replace("grid: {hidden_size: [2, 3]}\n", "")
     first, second = claims(

@@ -126,7 +126,7 @@ RANGES = {
 SEARCH = {"objective": "loss", "trials": 300}
 
 
-def test_a_search_chooses_what_applies(parsed: Any) -> None:
+def test_a_search_chooses_applicable_parameters(parsed: Any) -> None:
     """A search starts with the points of the file."""
     points = [{"optimizer": "adam", "lr": 0.5}, {"optimizer": "sgd", "lr": 0.25, "momentum": 0.9}]
     spec = parsed(FUNCTION, ranges=RANGES, search=SEARCH, points=points)

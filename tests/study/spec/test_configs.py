@@ -131,7 +131,7 @@ def test_inapplicable_values_arent_passed(folder: Path) -> None:
     assert "momentum=0.0" in seen(folder, spec, {**values, "momentum": None})
 
 
-def test_a_plain_config_has_what_the_file_gives(folder: Path) -> None:
+def test_a_plain_config_has_the_files_values(folder: Path) -> None:
     spec = parsed(folder, train="lab:anything", fixed={"model": {"width": 8}}, grid={"lr": [0.1, 1]})
     assert hyperparameters(spec) == [{"model.width": 8, "lr": 0.1}, {"model.width": 8, "lr": 1.0}]
     assert seen(folder, spec, hyperparameters(spec)[0]) == "({'model': {'width': 8}, 'lr': 0.1},)"

@@ -32,7 +32,7 @@ def test_keys_of_another_kind_of_study_hide_nothing(lab: Path) -> None:
     }
 
 
-def test_a_missing_function_hides_nothing_that_the_file_says_itself(lab: Path) -> None:
+def test_a_missing_function_hides_no_mistake_of_the_file(lab: Path) -> None:
     """Metrics, success and seeds are checked even if the function is missing."""
     messages = mistakes(study_of, lab, train="mylab.training:trian", success={"acuracy": {"below": 1}}, seeds=0)
     assert list(messages) == ["train", "success.acuracy", "seeds"]

@@ -65,7 +65,7 @@ def test_ids_have_the_revision_and_no_code(packed_lab: Path):
     assert beside["mylab.models:Shifted"].value("code") == f"sequential 1;{code}"
 
 
-def test_a_stored_study_is_planned_from_what_was_declared():
+def test_a_stored_study_is_planned_from_its_declarations():
     """With its stored declarations, a file has the same cells of the same family."""
     fresh = spec()
     stored = parse_spec(fresh.text, source="store", declared=declared_family(fresh.family.to_json()))

@@ -271,7 +271,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_says_where_it_is_and_what_must_hold(folder: Path, mistake: str) -> None:
+def test_a_mistake_shows_its_place_and_rule(folder: Path, mistake: str) -> None:
     """Each mistake has the line of its key; a missing key has the first line."""
     changed, expected = MISTAKES[mistake]
     with pytest.raises(SpecError) as caught:

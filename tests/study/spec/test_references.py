@@ -67,7 +67,7 @@ def test_success_isnt_part_of_ids(packed_lab: Path) -> None:
     assert plain.trials == make_plan(reference_study(packed_lab)).trials
 
 
-def test_a_batch_says_nothing_of_the_question(packed_lab: Path) -> None:
+def test_the_batch_size_isnt_part_of_the_question(packed_lab: Path) -> None:
     """The batch size isn't part of the question: references may have another one."""
     spirals = {"name": "mylab.tasks:Spirals", "batch_size": 8}
     models = ["mylab.models:mlp", {"name": "mylab.models:wide", "fixed": {"batch_size": 4, "width": 2}}]

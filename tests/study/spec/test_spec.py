@@ -356,7 +356,7 @@ def test_numbers_have_one_spelling() -> None:
     assert len(ids) == 1
 
 
-def test_a_model_goes_before_what_is_set_for_all() -> None:
+def test_a_models_value_overrides_the_common_one() -> None:
     """A model's own value overrides the common one in fixed, grid and zip."""
     own = {"name": "NMU", "grid": {"learning_rate": [0.1]}, "fixed": {"hidden_size": 7, "sparsity_start": 5}}
     spec = parse(
@@ -466,7 +466,7 @@ _KEYS = ["study", "question", "task", "models", "fixed", "grid", "zip", "seeds",
 
 
 @given(changed=st.dictionaries(st.sampled_from(_KEYS), _ANY, min_size=1, max_size=4))
-def test_nonsense_is_told_not_crashed_on(changed: dict[str, Any]) -> None:
+def test_nonsense_is_reported_without_a_crash(changed: dict[str, Any]) -> None:
     """With any values anywhere, the file is either a study or has mistakes, without a crash."""
     try:
         assert parse(**changed).study
@@ -496,7 +496,7 @@ seeds:
 """
 
 
-def test_mistakes_of_until_are_told_with_all_others() -> None:
+def test_mistakes_of_until_are_reported_with_all_others() -> None:
     """Each mistake under `seeds` has its line and nearest name, in one message with mistakes of other tables."""
     reported = {problem.where: problem for problem in problems(UNTIL)}
     assert {where: problem.line for where, problem in reported.items()} == {

@@ -37,14 +37,14 @@ def test_bets_are_fair_for_any_numbers() -> None:
 
 
 @given(values=numbers, bound=bounds, order=st.randoms(use_true_random=False))
-def test_the_order_of_seeds_says_nothing(values: list[float], bound: float, order) -> None:
+def test_the_order_of_seeds_has_no_effect(values: list[float], bound: float, order) -> None:
     """The order of the numbers doesn't change the evidence."""
     shuffled = order.sample(values, len(values))
     assert evidence(values, bound) == evidence(shuffled, bound)
 
 
 @given(values=numbers, bound=bounds)
-def test_bets_below_are_bets_above_of_what_is_mirrored(values: list[float], bound: float) -> None:
+def test_bets_below_mirror_bets_above(values: list[float], bound: float) -> None:
     """A mean below m corresponds to a mean of the complements above 1 - m."""
     mirrored = [1 - value for value in values]
     assert evidence(values, bound).below == pytest.approx(evidence(mirrored, 1 - bound).above, rel=1e-6)
@@ -58,7 +58,7 @@ def test_evidence_grows_as_it_can() -> None:
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_an_interval_is_where_bets_have_not_won(values: list[float]) -> None:
+def test_an_interval_ends_at_the_evidence_of_40(values: list[float]) -> None:
     """The interval contains the sample mean, and beyond its ends bets have won 40 times their stake."""
     low, high = anytime_mean(values)
     assert 0 <= low <= np.mean(values) + 1e-9

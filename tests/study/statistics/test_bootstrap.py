@@ -115,7 +115,7 @@ def test_neither_order_nor_neighbours_matter(bound, values, seed):
 
 
 @BOUNDS
-def test_many_samples_are_what_each_is(bound):
+def test_many_samples_have_the_results_of_each(bound):
     """Samples beyond one block, and beyond memory, have the same intervals as alone."""
     size = bootstrap._AT_ONCE // bootstrap.RESAMPLES + 20
     rows = np.random.default_rng(3).normal(size=(size, 5))

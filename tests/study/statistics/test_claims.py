@@ -87,7 +87,7 @@ def test_rates_have_the_binomial_test() -> None:
 # --- decisions
 
 
-def test_a_claim_is_shown_and_refuted_at_the_first_look_that_says_so() -> None:
+def test_a_claim_is_decided_at_the_first_clear_look() -> None:
     """Clear seeds decide it in the first batch, whatever comes later."""
     test = ClaimTest(LOOKS)
     shown = test.follow([sample([1.0] * 20 + [0.0] * 40)])
@@ -115,7 +115,7 @@ def test_every_cell_must_be_shown_and_one_refutes() -> None:
     assert (against.state, against.hold) == ("refuted", (True, False))
 
 
-def test_the_last_look_decides_by_the_exact_test_with_what_is_left() -> None:
+def test_the_last_look_decides_by_the_exact_test_with_the_remaining_error() -> None:
     """36 of 60 don't decide by bets; the last look has half of the error, a single look all of it, without bets."""
     values = [1.0, 0.0, 1.0, 0.0, 1.0] * 12  # 36 of 60, p = 0.077
     assert ClaimTest(LOOKS).follow([sample(values)]).state == "undecided"

@@ -68,7 +68,7 @@ def test_estimates_are_right_on_average(is_nested: bool) -> None:
     assert (np.abs(means.mean(axis=0) - wanted) <= 4 * error + 1e-12).all()
 
 
-def test_order_place_and_scale_of_numbers_say_nothing() -> None:
+def test_order_location_and_scale_dont_change_shares() -> None:
     """Order, location and unit of the numbers don't change the shares; variances change with the unit."""
     y, rng = drawn((0.6, 0.1, 0.3), (12, 9)), np.random.default_rng(3)
     shares = variance_shares(y)
@@ -126,7 +126,7 @@ def test_a_few_missing_numbers_change_little() -> None:
     assert shares.shares == pytest.approx(complete.shares, abs=0.03)
 
 
-def test_seeds_without_trials_say_nothing() -> None:
+def test_seeds_without_trials_are_ignored() -> None:
     """A study in progress has the shares of the seeds it has started."""
     y = drawn((0.5, 0.1, 0.4), (8, 6), 4)
     padded = np.pad(y, ((1, 2), (0, 3)), constant_values=NAN)

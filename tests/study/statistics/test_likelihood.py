@@ -48,7 +48,7 @@ def test_root_stays_above_its_end():
     assert solution == pytest.approx([0.5], rel=1e-9)
 
 
-def test_root_of_what_cannot_be_computed_is_nan():
+def test_root_of_an_uncomputable_function_is_nan():
     """A NaN function ends its own search, and its neighbour's zero is still found."""
     solution = root(lambda x: (np.log(x) * [1.0, np.nan], 1 / x), np.array([2.0, 2.0]))
     assert solution[0] == pytest.approx(1.0)

@@ -91,7 +91,7 @@ def test_an_interquartile_mean_of_infinity_is_refused():
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_the_profile_counts_what_is_better(higher_is_better):
+def test_the_profile_is_the_share_of_better_values(higher_is_better):
     """At each threshold it is the mean over cells of the share of values strictly above, or below."""
     values = SeedValues({**drawn(2, 9, digits=1).by_cell, "bad": {0: -math.inf, 1: 0.1, 2: math.inf}})
     profile = statistics.performance_profile(values, higher_is_better=higher_is_better)

@@ -236,7 +236,7 @@ def _log_rank_variance(first, second):
     return variance
 
 
-def test_pairing_finds_in_times_what_the_seeds_hide():
+def test_paired_times_reveal_differences_hidden_by_seeds():
     """Methods whose times depend mostly on the seed differ in paired tests, but not as independent samples."""
     rng = np.random.default_rng(3)
     common = np.exp(rng.normal(3.0, 1.5, 30))

@@ -120,7 +120,7 @@ def test_solved_at_once_or_never_is_clopper_and_pearsons(counts, confidence):
 
 
 @given(st.integers(1, 100), st.integers(0, 20))
-def test_equal_times_leave_room_for_what_was_not_seen(n, at):
+def test_equal_times_have_an_interval_for_unseen_ones(n, at):
     """If all are solved at one time, the ends use the bound of a share seen in none of n trials: 1 - 0.025^(1/n)."""
     unseen = 1 - 0.025 ** (1 / n)
     estimate = statistics.restricted_means([float(at)] * n, [True] * n, until=UNTIL)

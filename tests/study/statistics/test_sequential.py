@@ -60,7 +60,7 @@ def test_peeking_spoils_wilson_and_not_this(rate):
     assert misses_wilson.any(axis=1).mean() > 0.3
 
 
-def test_the_simulation_looks_at_what_the_interval_is():
+def test_the_simulation_uses_the_intervals_rule():
     """The simulation above counts misses by the interval's own rule."""
     for k, n in ((0, 9), (3, 20), (20, 20), (187, 400)):
         low, high = statistics.anytime(k, n)

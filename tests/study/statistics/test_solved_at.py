@@ -57,7 +57,7 @@ def test_median_interval_agrees_with_scipy(values, confidence):
 
 
 @pytest.mark.parametrize("n", [6, 7, 25, 100])
-def test_median_interval_holds_as_often_as_it_says(n):
+def test_median_interval_has_its_coverage(n):
     """The binomial probability between its ends is at least 95%, and less one order statistic further in."""
     [(low, high)] = statistics.median_intervals(range(1, n + 1))
     below = stats.binom(n, 0.5)

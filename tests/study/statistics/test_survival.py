@@ -121,7 +121,7 @@ def test_log_rank_of_many_distinct_times_needs_little_memory():
     assert test.statistic == pytest.approx(expected, rel=1e-9)
 
 
-def test_log_rank_leaves_out_what_says_nothing():
+def test_log_rank_ignores_uninformative_samples():
     """An empty sample, and one censored before any success, change nothing."""
     quick, slow = ([1.0, 2.0, 3.0, 4.0], [True] * 4), ([3.0, 5.0, 6.0, 9.0], [True, True, True, False])
     test = statistics.log_rank([quick, slow])

@@ -52,7 +52,7 @@ DISTRIBUTIONS = {
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("n", [5, 40])
-def test_the_mean_is_below_the_bound_as_often_as_it_says(distribution, n):
+def test_the_bound_of_the_mean_has_its_coverage(distribution, n):
     """The bound is below the mean in at most 7% of 400 samples: nominal is 2.5%, Wilson's has up to 4%."""
     random = np.random.default_rng(7)
     mean = np.minimum(DISTRIBUTIONS[distribution](random, 200_000), 1.0).mean()

@@ -190,7 +190,7 @@ def test_modified_exports_are_refused(exported: Path, tmp_path: Path, change: st
     assert not Path("/tmp/outside.txt").exists()
 
 
-def test_links_and_what_is_compressed_are_refused(exported: Path, tmp_path: Path) -> None:
+def test_links_and_compressed_members_are_refused(exported: Path, tmp_path: Path) -> None:
     """A link, a compressed member, and two members of one name are refused."""
     content = members(exported)
     link = zipfile.ZipInfo("demo/report/link.html")

@@ -654,7 +654,7 @@ def test_the_holder_of_a_lock_in_an_object_store_is_named(study: StudyStore) -> 
     assert study.holder() is None
 
 
-def test_times_tell_what_has_changed(study: StudyStore) -> None:
+def test_times_reveal_changes(study: StudyStore) -> None:
     """New and rewritten files have another time or name; a running driver's other activity changes neither."""
     before = study.times()
     assert set(before) == {"spec.yaml"}
@@ -711,7 +711,7 @@ WRITES: dict[str, Callable[[StudyStore], None]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_an_attempt_writes_nothing_where_its_study_was(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
+def test_an_attempt_doesnt_recreate_a_removed_study(study: StudyStore, write: Callable[[StudyStore], None]) -> None:
     """A study removed from the store isn't created again by its driver's and workers' pending writes."""
     ours = study.of_attempt(study.begin_attempt())
     write(ours)

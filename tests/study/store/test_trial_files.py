@@ -81,7 +81,7 @@ def test_patterns_choose_files(study, tmp_path, patterns, expected):
     assert kept(files, study) == (expected, ())
 
 
-def test_too_large_files_are_left_out_and_told(study, tmp_path):
+def test_too_large_files_are_left_out_with_a_notice(study, tmp_path):
     """Small files come first, so that a large checkpoint doesn't displace pictures."""
     files = folders(study, tmp_path, Keep(size_mb=0.01))
     write(files, {"log.txt": 20_000, "model.pt": 9_000, "a.txt": 900, "b.txt": 9_200})
@@ -125,7 +125,7 @@ def test_a_trial_that_goes_on_finds_its_folder_as_it_left_it(study, tmp_path):
     assert study.read_file(study.trial_file(TRIAL, "log.txt")) == b"xmore"
 
 
-def test_only_what_changed_is_uploaded(s3, tmp_path, monkeypatch):
+def test_only_changed_files_are_uploaded(s3, tmp_path, monkeypatch):
     study = Store(s3.bucket()).study("demo")
     files = folders(study, tmp_path)
     write(files, {"a.txt": 3, "b.txt": 3})

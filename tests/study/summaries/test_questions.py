@@ -63,7 +63,7 @@ def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
     assert summarised(results.slice(3), planned={short: 3}, labels=labels)[1].time_to_success_until == 1000
 
 
-def test_an_axis_that_names_what_the_task_is_belongs_to_the_question():
+def test_an_axis_of_task_values_belongs_to_the_question():
     """Ranges of numbers are questions, whatever their names; schedules are compared."""
     made = [
         single_cell(model, low, high)

@@ -42,7 +42,7 @@ def test_chart_series_are_the_rates_against_hidden_units(demo):
     assert chart_series([], {}) == []
 
 
-def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_swept():
+def test_charts_use_a_swept_axis_if_some_models_lack_hidden_units():
     """If only some cells have hidden units, as beside a user's model, the axis is another swept value."""
     counts = [
         (Cell("means:Means", model, {"subset": subset} | sizes), {"solved": 3, "unsolved": 1})
@@ -55,7 +55,7 @@ def test_a_chart_of_models_of_which_some_have_hidden_units_is_against_what_is_sw
     ]  # fmt: skip
 
 
-def test_a_chart_is_of_a_metrics_mean_where_nothing_says_what_success_is():
+def test_charts_without_a_criterion_show_a_metrics_mean():
     """Each cell with a finite metric has a point under its curve's name; others have none."""
     cells_of = [Cell("function", "lab:train", {"width": width, "depth": depth}) for depth in (1, 2) for width in (4, 8)]
     trials = [Trial(cell, seed) for cell in cells_of[:-1] for seed in range(2)]

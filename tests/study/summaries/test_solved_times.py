@@ -14,7 +14,7 @@ MEAN = SolvedTimes(CELL, "a table", solved=8, mean=900.0)
 
 
 @pytest.mark.parametrize(("times", "least"), [([SEEDS], 600), ([MEAN], 900), ([SEEDS, MEAN], 600)])
-def test_a_warning_begins_below_what_was_enough(times: list[SolvedTimes], least: int) -> None:
+def test_a_warning_begins_below_the_iterations_needed(times: list[SolvedTimes], least: int) -> None:
     """There is no warning from the first solved trial's iterations on, or from the mean on."""
     assert too_few_iterations([CELL.replace(iterations=least)], times, ARITHMETIC) == []
     [sentence] = too_few_iterations([CELL.replace(iterations=least - 1)], times, ARITHMETIC)

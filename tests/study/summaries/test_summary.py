@@ -71,7 +71,7 @@ def test_a_trial_stopped_without_success_is_watched_to_the_end():
     assert result.time_to_success_mean == 4500
 
 
-def test_the_protocols_iterations_are_what_a_trial_runs_to():
+def test_a_trial_runs_to_the_protocols_iterations():
     """With the protocol's iterations, a diverged trial has that time, and an unsolved one its own end."""
     result = summary(**MIXED, iterations=[200] * 6)
     assert result.times.known("iterations")[0].tolist() == [10, 30, 100, 200]
@@ -161,7 +161,7 @@ def test_the_least_planned_of_a_question_is_its_end():
     assert [s.ended_early for s in summaries] == [1, 0, 0]
 
 
-def test_rows_whose_iterations_nobody_knows_leave_the_others_theirs():
+def test_rows_with_unknown_iterations_dont_affect_others():
     """A file without last iterations has no restricted mean, and doesn't affect other files."""
     table = models([100.0], [100.0])
     unknown = table.slice(0, 2).drop_columns("trained_iterations").append_column("trained_iterations", pa.nulls(2))

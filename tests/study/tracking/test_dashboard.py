@@ -103,7 +103,7 @@ def test_the_view_of_trials_has_columns_worth_seeing(uri: str, tmp_path: Path, v
         expect(page.get_by_role("gridcell", name="unsolved")).to_be_visible()
 
 
-def test_the_dashboard_opens_at_the_studies_runs_and_asks_nobody_else(
+def test_the_dashboard_opens_at_the_studies_runs_without_other_requests(
     uri: str, tmp_path: Path, visit: Callable[..., Any]
 ) -> None:
     """On a first visit the printed address lists a run for each study; all requests stay on this machine.

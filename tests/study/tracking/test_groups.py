@@ -74,7 +74,7 @@ def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> N
     assert len(trials_in(uri)) == len(GROUP)
 
 
-def test_the_later_of_two_publishers_finds_what_the_earlier_wrote(uri: str) -> None:
+def test_the_later_of_two_publishers_finds_the_earliers_runs(uri: str) -> None:
     """Both are open, and neither has read the other's runs: the later one deletes the duplicates."""
     first, second = Experiment(uri, "demo"), Experiment(uri, "demo")
     assert first.publish(GROUP) == second.publish(GROUP) == 6

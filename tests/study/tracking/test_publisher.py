@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 TEN = Made([solved(seed) for seed in range(10)])
 
 
-def test_the_publisher_writes_what_sync_would(uri: str) -> None:
+def test_the_publisher_writes_the_same_as_sync(uri: str) -> None:
     """A sync after an undisturbed publisher has nothing to do."""
     packs = Made(RESULTS, CURVES, size=1)
     with Publisher(uri, "demo", packs, question="Why?", spec="study: demo\n") as publisher:
@@ -134,7 +134,7 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
     assert len(published(uri, "demo")) == 10
 
 
-def test_a_catching_up_that_is_cut_short_says_what_is_left(uri: str) -> None:
+def test_an_interrupted_catch_up_counts_unpublished_trials(uri: str) -> None:
     """A close that doesn't wait counts stored trials that aren't published yet."""
     begun, go_on = threading.Event(), threading.Event()
 

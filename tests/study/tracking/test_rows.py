@@ -61,7 +61,7 @@ def curve(seed: int = 0) -> Curve:
     ),
     metrics=st.dictionaries(st.text(min_size=1, max_size=4), st.floats(-1e300, 1e300), max_size=4),
 )
-def test_any_result_comes_back_from_what_is_written(values: dict[str, Any], metrics: dict[str, float]) -> None:
+def test_any_result_round_trips(values: dict[str, Any], metrics: dict[str, float]) -> None:
     """For any names and values of a function, the run has distinct keys, and returns them."""
     given_ = Result(trial=Trial(Cell("function", "mine:train", values), 5), outcome=Outcome.FINISHED, metrics=metrics)
     run = trial_run(given_, None)

@@ -253,7 +253,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-def test_a_certificate_of_ones_own(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_authority_must_be_named(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An untrusted authority is reported; named in MLflow's own variable, it is trusted."""
     key, public = certificate(tmp_path)
     port = free_port()

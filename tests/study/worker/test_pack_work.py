@@ -290,7 +290,7 @@ def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path):
     assert not folder.done()
 
 
-def test_compiling_is_told_before_a_pack_trains(tmp_path, monkeypatch):
+def test_compilation_is_reported_before_a_pack_trains(tmp_path, monkeypatch):
     """A worker that compiles reports start and end with the waiting pack's name; later it reports nothing."""
     monkeypatch.setattr(prepare, "_prepared", set())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

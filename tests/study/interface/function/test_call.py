@@ -342,7 +342,7 @@ def test_resume_is_given_to_functions_with_the_parameter():
     assert every_step(lambda seed, resume: iter(()), resume=(5, "half")) == []
 
 
-def test_lists_are_tuples_where_a_function_asks_for_them():
+def test_lists_become_tuples_if_annotated():
     """A study file has lists only, so lists become tuples for parameters annotated as tuples."""
 
     def train(seed, *, layers: tuple[int, ...], sizes: list[int]):

@@ -181,7 +181,7 @@ def returning_too(seed, trial):
         (after_a_yield, "and not by a function that yields its steps"),
     ],
 )
-def test_mistakes_are_told_with_the_users_line(function, message):
+def test_mistakes_show_the_users_line(function, message):
     with pytest.raises(FunctionError, match=re.escape(message)) as refused:
         reports(function)
     assert f"{Path(__file__).name}:" in str(refused.value)

@@ -73,7 +73,7 @@ def test_panels_are_rows_and_layers():
     assert {text.get_text() for text in drawing.figure.legends[0].get_texts()} == {"solved", "not solved"}
 
 
-def test_the_caption_says_what_part_is_shown():
+def test_the_caption_shows_the_part_drawn():
     """The caption has the number of cells, of trials of each, and of rows averaged for a gate."""
     part = gates.plot(ROWS, [gates_of([0.5], [True], row, trials=50, total=1000) for row in (0, 0, 4)]).caption
     assert "2 of 9 groups are shown." in part

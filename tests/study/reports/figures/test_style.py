@@ -151,7 +151,7 @@ def test_pdf_has_fonts_that_publishers_take(every_figure):
     assert b"/Type3" not in made
 
 
-def test_tips_lie_on_what_they_tell():
+def test_tips_lie_on_their_points():
     """A point's tip is a circle around it, a field's a rectangle over it; points outside the axes have none."""
     figure = Figure(figsize=(4, 2))
     axes = figure.add_axes((0.25, 0.5, 0.5, 0.5), xlim=(0, 10), ylim=(0, 1))

@@ -62,7 +62,7 @@ def test_winners_stand_with_their_choices_and_fresh_rates():
     assert table["fresh seeds"] == ["100", "100"]
 
 
-def test_fresh_rates_are_told_whatever_was_sought():
+def test_fresh_rates_are_shown_for_any_objective():
     """A search for short times also shows the success rates of its winners."""
     search, rows = search_of(["time_to_success"])
     table = columns(search_tables.winners_table(search, rows))
@@ -138,7 +138,7 @@ def print_search(console: Console, *args: Any, **options: Any) -> None:
         print_section(console, section)
 
 
-def test_the_terminal_shows_the_winners_and_what_mattered():
+def test_the_terminal_shows_winners_and_importance():
     """Each winner is a column, so that no line wraps."""
     console = Console(width=100, record=True, file=io.StringIO())
     print_search(console, ["success_rate", "time_to_success"], winners=(11, 6))
@@ -236,7 +236,7 @@ def test_user_texts_are_escaped(section):
     assert section(None, rows) == ""
 
 
-def test_some_of_many_are_spread_evenly():
+def test_thinned_candidates_are_spread_evenly():
     """The front is kept whole if there is room; the others are taken at equal steps, in order."""
     search, _ = search_of(count=100, winners=(50, 99))
     numbers = [candidate.number for candidate in search_names.selected(search, 10)]

@@ -251,7 +251,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
             f"study-twofold-{i}", "printf '\\033[2J@study {\"study\": 1}\\n'; exit 2", metadata=metadata, environment={}
         )
         until(lambda i=i: client.job(f"study-twofold-{i}").ended, "its end")
-    assert {standing_of_a.store for standing_of_a in standings(client, "twofold")} == {"/a", "/b"}
+    assert {entry.store for entry in standings(client, "twofold")} == {"/a", "/b"}
     with pytest.raises(InputError, match=r"for 2 stores: /b \(failed\), /a \(failed\); choose one with --store"):
         standing(client, "twofold")
     with pytest.raises(InputError, match="wasn't submitted for the store /c, but for /a, /b"):

@@ -223,7 +223,8 @@ def losses(numbers):
     sample = Sample(len(numbers), np.array([]), dict.fromkeys(ANY, known))
     objectives = objectives_of(list(ANY), ANY)
     return {
-        number.name: number.loss(v) for number, v in zip(objectives, value_of(sample, list(ANY), ANY, 0), strict=True)
+        objective.name: objective.loss(v)
+        for objective, v in zip(objectives, value_of(sample, list(ANY), ANY, 0), strict=True)
     }
 
 

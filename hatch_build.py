@@ -1,4 +1,4 @@
-"""The README as packages carry it: a package index has no files beside it, so links to such files would be dead."""
+"""The README for packages, with absolute links: relative links to files would be dead on a package index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 README = "README.md"
 _REPOSITORY = ("repository", "source", "source code")
-# A target that is neither an address nor a place on the page itself.
+# A target that is neither an address nor an anchor of the page itself.
 _BESIDE = r"\((?![a-z]+:|#)([^()\s]+)\)"
 
 
@@ -18,8 +18,8 @@ def packaged(readme: str, repository: str | None) -> str:
     """Return the README with links that work anywhere.
 
     Args:
-        readme: its text.
-        repository: address of the repository, whose files links then name; None to leave only the links' texts.
+        readme: text of the README.
+        repository: address of the repository, for links to its files; None to keep only the links' texts.
 
     Example:
         >>> packaged("[a](docs/a.md), [b](#b) and [c](https://c.org)", None)
@@ -36,7 +36,7 @@ def packaged(readme: str, repository: str | None) -> str:
 
 
 class ReadmeHook(MetadataHookInterface):
-    """Gives the package its README, by the address of the repository in `[project.urls]`, if there is one."""
+    """A build hook that sets the package's README, with the repository's address from `[project.urls]`, if any."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the project's README."""

@@ -1,1 +1,1 @@
-"""Speed and scale, measured; see README.md."""
+"""Benchmarks of speed, scale and statistics; see README.md."""

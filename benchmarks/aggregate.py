@@ -1,4 +1,4 @@
-"""Time and memory from a file of a million outcomes to its tables, by `study report FILE` as a process of its own.
+"""Time and memory of `study report FILE` on a file of a million outcomes, run as a process of its own.
 
 python -m benchmarks.aggregate [--trials N] [--cells N [N ...]] [--rounds N] [--out FILE.csv]
 """
@@ -27,7 +27,7 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 
 
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
-    """Make outcomes of as many cells, each solved by a share of its seeds."""
+    """Make the outcomes of this many cells, each solved by a share of its seeds."""
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)
     solved = random.random(trials) < (cell % 97) / 96
@@ -48,7 +48,7 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 
 def all_columns(table: pa.Table) -> pa.Table:
-    """Give the same outcomes all the columns of a study's results, those that don't matter equal in every row."""
+    """Add all columns of a study's results to the outcomes; a column without effect is constant."""
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
     given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
@@ -62,13 +62,13 @@ def all_columns(table: pa.Table) -> pa.Table:
 
 
 def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
-    """Make the tables of a file; give the seconds it took, those of CPU among them, and the most MiB it used."""
+    """Report a file; return the seconds, the CPU seconds and the peak memory in MiB."""
     formats = [word for kind in ("csv", "parquet", "latex") for word in ("--format", kind)]
     return command(["study", "report", str(file), "--out", str(out), *formats])
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=1_000_000)
     options.add_argument("--cells", type=int, nargs="+", default=[1000, 10_000])

@@ -1,4 +1,4 @@
-"""Compute the weights at which an NMU's factors of numbers below 0 change their sign, and draw the loss around them.
+"""Weights at which an NMU's factors of negative numbers change their sign, and the loss around them.
 
     python -m benchmarks.barrier [--out benchmarks/results/barrier.csv]
 

@@ -1,10 +1,10 @@
-"""How often intervals of a mean, an interquartile mean and a median hold it, for numbers of any distribution.
+"""Coverage of intervals of a mean, an interquartile mean and a median, for several distributions.
 
     python -m benchmarks.centres [--studies N] [--seed N] [--out benchmarks/results/centres.csv]
 
-Beside the package's intervals others of the same studies: SciPy's BCa bootstrap of all three, which takes long and so
-sees a quarter of the studies, Student's t of the mean, and that of the trimmed mean by Tukey and McLaughlin.
-Widths are in standard deviations of the distribution. The numbers depend on the seed alone.
+The package's intervals are compared with others on the same studies: SciPy's BCa bootstrap of all three, Student's t of
+the mean, and Tukey and McLaughlin's t of the trimmed mean. BCa is slow and sees a quarter of the studies. Widths are in
+standard deviations of the distribution. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Interval = Callable[[Floats], Floats]
 
 
 def two_kinds(share: float, first: tuple[float, float], second: tuple[float, float]) -> Quantile:
-    """Return a distribution that is uniform between two numbers with a share, and between two greater ones else."""
+    """Return a mixture of two uniform distributions, the first with this share, the second of greater values."""
 
     def quantile(u: Floats) -> Floats:
         below, above = np.interp(u, (0, share), first), np.interp(u, (share, 1), second)
@@ -64,7 +64,7 @@ DISTRIBUTIONS: Mapping[str, Quantile] = {
 
 
 def truths(quantile: Quantile) -> dict[str, float]:
-    """Integrate the quantile function: over all, over its middle half, and over next to nothing."""
+    """Integrate the quantile function over all, over its middle half, and around the median."""
     x = quantile((np.arange(200_000) + 0.5) / 200_000)
     middles = {"mean": x, "interquartile mean": x[50_000:150_000], "median": x[99_999:100_001]}
     return {name: float(part.mean()) for name, part in middles.items()} | {"deviation": float(x.std())}
@@ -74,12 +74,12 @@ def truths(quantile: Quantile) -> dict[str, float]:
 
 
 def of_rows(bound: Callable[..., Floats]) -> Interval:
-    """Give the rows to a function of many samples."""
+    """Apply an interval for many samples to the rows."""
     return lambda rows: bound(rows.ravel(), [rows.shape[1]] * len(rows))
 
 
 def trimmed_t(rows: Floats, share: float) -> Floats:
-    """Bound the mean without such a share of values at each end, in whole values, by their winsorised variance.
+    """Bound the mean without such a share of values at each end, rounded to whole values, by their winsorised variance.
 
     Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352; without trimming, Student's interval.
     """
@@ -109,17 +109,17 @@ def middle(values: Floats, axis: int = -1) -> Floats:
 
 
 def bca(statistic: Callable[..., Floats]) -> Interval:
-    """Bound a statistic by SciPy's BCa bootstrap (Efron, JASA 82 (1987) 171-185), of the first studies alone."""
+    """Bound a statistic by SciPy's BCa bootstrap (Efron, JASA 82 (1987) 171-185), for the first studies only."""
 
     def bound(rows: Floats) -> Floats:
-        some = rows[: max(1, len(rows) // BCA_SHARE)]
-        some = some[some.min(axis=1) < some.max(axis=1)]
-        if not len(some):
+        sample = rows[: max(1, len(rows) // BCA_SHARE)]
+        sample = sample[sample.min(axis=1) < sample.max(axis=1)]
+        if not len(sample):
             return np.full((1, 2), np.nan)
-        batch = max(1, BCA_AT_ONCE // some.size)
+        batch = max(1, BCA_AT_ONCE // sample.size)
         with warnings.catch_warnings(category=stats.DegenerateDataWarning, action="ignore"), np.errstate(all="ignore"):
             interval = stats.bootstrap(
-                (some,), statistic, n_resamples=BCA_RESAMPLES, batch=batch, axis=-1, method="BCa", rng=0
+                (sample,), statistic, n_resamples=BCA_RESAMPLES, batch=batch, axis=-1, method="BCa", rng=0
             ).confidence_interval
         return np.column_stack([interval.low, interval.high])
 

@@ -1,12 +1,12 @@
-"""How often claims are decided wrongly, how often rightly, and how many seeds that takes.
+"""Rates of wrong and right decisions on claims, and the seeds that decisions take.
 
     python -m benchmarks.claims [--only TABLE] [--studies N] [--seed N] [--out benchmarks/results/claims/errors.csv]
 
 Each study looks at its claims after every 20 seeds, 400 at most, as `seeds: {until: {claims: decided}}` does, unless a
-rule says otherwise. errors.csv has claims at their bounds, where being wrong is most likely; power.csv, next to it,
-claims that hold by more; raised.csv claims at their bounds, of studies whose seeds are raised up to five times as long
-as the claim is undecided; peers.csv AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws. AdaStop takes
-seconds a study, so that there are fewer of these. The numbers depend on the seed and on nothing else.
+rule says otherwise. errors.csv has claims at their bounds, where errors are most likely. The other tables are next to
+it. power.csv has claims that hold with a margin. raised.csv has claims at their bounds, in studies whose seeds are
+raised up to five times while the claim is undecided. peers.csv compares AdaStop (Mathieu et al., TMLR 2024) with claims
+on the same draws. AdaStop takes seconds a study, so it has fewer of them. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Draw = Callable[[Rng], ClaimSample]
 
 @dataclass(frozen=True)
 class Claimed:
-    """A claim, and whether it is true.
+    """A claim and its truth.
 
     Args:
         cells: what its cells are drawn by.
@@ -57,28 +57,28 @@ class Claimed:
 # --- cells ----------------------------------------------------------------------------------------------------------
 
 
-def rate(of: float, bound: float) -> Draw:
-    """A success rate, and the number that it is claimed to exceed."""
+def rate(success_rate: float, bound: float) -> Draw:
+    """Return draws of a success rate, and the bound that it is claimed to exceed."""
 
     def draw(rng: Rng) -> ClaimSample:
-        return ClaimSample((rng.random(MOST) < of).astype(float), bound, kind="rate")
+        return ClaimSample((rng.random(MOST) < success_rate).astype(float), bound, kind="rate")
 
     return draw
 
 
 def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw:
-    """Two success rates with the correlation φ over seeds, and by how much the first is claimed to exceed the other."""
+    """Return draws of the difference of two success rates with the correlation φ over seeds, and its claimed bound."""
 
     def draw(rng: Rng) -> ClaimSample:
-        (one,), (other,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
-        return ClaimSample(one - other, by, -1.0, 1.0, "difference")
+        (first_outcomes,), (second_outcomes,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
+        return ClaimSample(first_outcomes - second_outcomes, by, -1.0, 1.0, "difference")
 
     return draw
 
 
 @cache
 def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
-    """Times to success up to 100,000 iterations, gamma distributed, with their probabilities."""
+    """Return gamma-distributed times to success up to 100,000 iterations, with their probabilities."""
     grid = np.arange(_EVERY, ITERATIONS + 1, _EVERY).astype(float)
     ends = stats.gamma.cdf(grid, 4, scale=typical / 4)
     chances = np.diff(ends, prepend=0.0) * (1 - unsolved)
@@ -87,7 +87,7 @@ def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
 
 
 def time(unsolved: float, typical: float, above: float) -> Draw:
-    """Times to success, claimed to be below a bound that is above their mean by a share of it."""
+    """Return draws of times to success, claimed to be below a bound that exceeds their mean by a share of it."""
     grid, chances = _times(unsolved, typical)
     bound = float(grid @ chances) * (1 + above)
 
@@ -172,12 +172,12 @@ PEERS: Mapping[str, tuple[float, float, float]] = {
 
 
 def rng_of(law: str, seed: int) -> Rng:
-    """Give the random numbers of a law."""
+    """Return a law's random number generator."""
     return np.random.default_rng([seed, zlib.crc32(law.encode())])
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give the share of studies in which any claim is decided wrongly, and what was decided."""
+    """Return the share of studies with a wrong decision, and the share of claims that are decided."""
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
     test = ClaimTest(LOOKS, ERROR / len(claims))
@@ -196,7 +196,7 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 
 
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give the share of studies that show a claim by each rule, on the same draws, and the seeds that they take."""
+    """Return the share of studies that show a claim by each rule, on the same draws, and the seeds that they take."""
     tell(law)
     rows = []
     for rule, test in RULES.items():
@@ -209,7 +209,7 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give the share of studies that show a claim at its bound, which is wrong, though they may raise their seeds."""
+    """Return the share of studies with raised seeds that wrongly show a claim at its bound."""
     tell(f"raised: {law}")
     return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
 
@@ -233,25 +233,25 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give what AdaStop and a claim say of which rate is greater, on the same draws."""
+    """Return the decisions of AdaStop and of a claim on the same draws."""
     tell(f"peers: {law}")
     first, second, phi = PEERS[law]
     rng, said = rng_of(law, seed), {_OURS: list[tuple[str, int]](), _PEER: list[tuple[str, int]]()}
     for study in range(studies):
-        (one,), (other,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
-        course = RULES["claim"].follow([ClaimSample(one - other, 0.0, -1.0, 1.0, "difference")])
+        (first_outcomes,), (second_outcomes,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
+        course = RULES["claim"].follow([ClaimSample(first_outcomes - second_outcomes, 0.0, -1.0, 1.0, "difference")])
         said[_OURS].append(({"shown": "greater", "refuted": "not greater"}.get(course.state, "–"), course.seeds[0]))
-        said[_PEER].append(ada_stop(one, other, study))
+        said[_PEER].append(ada_stop(first_outcomes, second_outcomes, study))
     return [_row_of_peer(law, way, decisions) for way, decisions in said.items()]
 
 
-def ada_stop(one: Floats, other: Floats, seed: int) -> tuple[str, int]:
-    """Compare two methods by AdaStop: what it says of the first one, and after how many seeds."""
+def ada_stop(first: Floats, second: Floats, seed: int) -> tuple[str, int]:
+    """Compare two methods by AdaStop; return its decision on the first one, and the seeds used."""
     from adastop import MultipleAgentsComparator
 
     comparator = MultipleAgentsComparator(n=BATCH, K=len(LOOKS), B=10_000, alpha=ERROR, seed=seed)
     for look in LOOKS:
-        comparator.partial_compare({"one": one[:look], "other": other[:look]}, verbose=False)
+        comparator.partial_compare({"one": first[:look], "other": second[:look]}, verbose=False)
         if comparator.is_finished:
             break
     (decision,) = comparator.decisions.values()

@@ -1,4 +1,4 @@
-"""Time from a command to its prompt: processes of `study`, beside an empty one and one that imports numpy and pyarrow.
+"""Time from a `study` command to its prompt, beside an empty process and one that imports numpy and pyarrow.
 
 python -m benchmarks.commands [--rounds N] [--out FILE.csv]
 """
@@ -47,7 +47,7 @@ Used = tuple[float, float]
 
 
 def environment() -> dict[str, str]:
-    """Give this process's environment without the settings of a store and an MLflow of one's own."""
+    """Return this process's environment without the settings of a store and an MLflow server."""
     own = ("STUDY_STORE", "MLFLOW_TRACKING_URI")
     return {name: value for name, value in os.environ.items() if name not in own}
 
@@ -80,7 +80,7 @@ def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **va
 
 
 def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
-    """Run Python as a process in a folder, and give the time that it took; how it ends is its own affair."""
+    """Run Python as a process in a folder, and return its seconds; its exit code is ignored."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *words], cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -91,7 +91,7 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
 
 
 def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
-    """Give a command's medians, and its CPU time beside that of both processes that do nothing."""
+    """Return a command's medians, and its CPU time beside that of both baseline processes."""
     whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
     beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
     tell(f"{name}: {statistics.median(whole_s):.2f} s")
@@ -105,7 +105,7 @@ def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     arguments = parser(__doc__, rounds=7, seconds=0).parse_args(words)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

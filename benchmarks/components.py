@@ -1,11 +1,11 @@
-"""How often intervals of a source's share of the variance hold it, in studies that cross two sources of randomness.
+"""Coverage of the intervals of variance shares, in studies that cross two sources of randomness.
 
     python -m benchmarks.components [--studies N] [--seed N] [--out benchmarks/results/components.csv]
 
-Each study has as many seeds of the one source as of the other, each with each. Success is that a normal latent number
-is positive; the shares are those of the latent numbers. Beside the package's intervals stand those of the jackknife and
-of generalized pivotal quantities, of the numbers themselves; they see a tenth of the studies. The numbers depend on the
-seed and on nothing else.
+Each study crosses as many seeds of one source with as many of the other. Success means that a normal latent number is
+positive; the shares are those of the latent numbers. The package's intervals are compared with those of the jackknife
+and of generalized pivotal quantities, computed from the numbers themselves on a tenth of the studies. The numbers
+depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Bounds = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Law:
-    """How trials are distributed.
+    """A distribution of trials.
 
     Args:
         effect: draws effects with a variance of 1.
@@ -74,16 +74,16 @@ LAWS: Mapping[str, Law] = {
 
 def drawn(law: Law, shares: tuple[float, float, float], n: int, rng: Rng) -> Floats:
     """Draw the trials of a study."""
-    a, b, rest = np.sqrt(shares)
-    y = a * law.effect(rng, (n, 1)) + b * law.effect(rng, (1, n)) + rest * law.effect(rng, (n, n))
+    a, b, residual = np.sqrt(shares)
+    y = a * law.effect(rng, (n, 1)) + b * law.effect(rng, (1, n)) + residual * law.effect(rng, (n, n))
     return y if law.rate is None else np.asarray(y < special.ndtri(law.rate), float)
 
 
 def pivotal(y: Floats) -> Floats:
     """Bound the shares by generalized pivotal quantities, which assume normal effects."""
     n = len(y)
-    a, b, rest = _variances(y, np.ones(y.shape, bool), False)
-    squares = np.maximum([rest + n * a, rest + n * b, rest], 1e-12)
+    a, b, residual = _variances(y, np.ones(y.shape, bool), False)
+    squares = np.maximum([residual + n * a, residual + n * b, residual], 1e-12)
     freedoms = np.array([n - 1, n - 1, (n - 1) ** 2])
     parts = squares * freedoms / np.random.default_rng(0).chisquare(freedoms, size=(1999, 3))
     sigma = np.stack([(parts[:, 0] - parts[:, 2]) / n, (parts[:, 1] - parts[:, 2]) / n, parts[:, 2]], axis=1)
@@ -92,18 +92,18 @@ def pivotal(y: Floats) -> Floats:
 
 
 def jackknife(y: Floats) -> Floats:
-    """Bound the shares by leaving out one seed at a time."""
+    """Bound the shares by leaving out each seed in turn."""
     return np.stack(_jackknife(y, np.ones(y.shape, bool), False, _TAIL), axis=1)
 
 
 def own(y: Floats, *, is_success: bool) -> Floats | None:
-    """Bound the shares as reports do."""
-    of = variance_shares(y, is_success=is_success)
-    return None if of is None else np.array(of.intervals)
+    """Bound the shares as reports do; return None where there is no estimate."""
+    shares = variance_shares(y, is_success=is_success)
+    return None if shares is None else np.array(shares.intervals)
 
 
 def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give a row for each size and interval."""
+    """Return a row for each size and interval."""
     law, rows = LAWS[name], []
     tell(f"{name}, {shares}")
     for n in SIZES:
@@ -115,15 +115,15 @@ def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: in
         if law.rate is None:
             ways |= {"jackknife": jackknife, "generalized pivotal quantities": pivotal}
         for way, bounds in ways.items():
-            some = arrays if way == "variance_shares" else arrays[: max(1, studies // OTHERS_SHARE)]
-            rows.append(_row(name, shares, n, way, [bounds(y) for y in some]))
+            sample = arrays if way == "variance_shares" else arrays[: max(1, studies // OTHERS_SHARE)]
+            rows.append(_row(name, shares, n, way, [bounds(y) for y in sample]))
     return rows
 
 
 def _row(
     name: str, shares: tuple[float, float, float], n: int, way: str, bounds: Sequence[Floats | None]
 ) -> dict[str, Any]:
-    known = np.array([of for of in bounds if of is not None])
+    known = np.array([estimate for estimate in bounds if estimate is not None])
     holds = (known[:, :, 0] <= np.array(shares) + 1e-9) & (np.array(shares) <= known[:, :, 1] + 1e-9)
     return {
         "distribution": name,
@@ -131,7 +131,7 @@ def _row(
         "n": n,
         "interval": way,
         "with_interval": f"{len(known) / len(bounds):.4f}",
-        **{f"coverage_{part}": f"{of:.4f}" for part, of in zip(PARTS, holds.mean(axis=0), strict=True)},
+        **{f"coverage_{part}": f"{estimate:.4f}" for part, estimate in zip(PARTS, holds.mean(axis=0), strict=True)},
         "width_first": f"{np.mean(known[:, 0, 1] - known[:, 0, 0]):.4f}",
     }
 

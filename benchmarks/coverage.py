@@ -1,8 +1,8 @@
-"""How often the 95% intervals hold the truth: synthetic studies of known distributions, at the sizes that people use.
+"""Coverage of the 95% intervals: synthetic studies of known distributions, at usual sample sizes.
 
     python -m benchmarks.coverage [--out benchmarks/results/coverage.csv]
 
-The distributions are those that trials have: the shapes and precisions are about those of the published seeds. Two are
+The distributions are those of trials, with shapes and precisions close to those of the published seeds. Two are
 included because a gamma or a beta distribution does not describe them. The numbers depend on the seed alone.
 """
 
@@ -42,7 +42,7 @@ def wilson(rate: float) -> Study:
 
 
 def newcombe(first: float, second: float) -> Study:
-    """Bound the difference of two."""
+    """Bound the difference of two success rates."""
     interval = cache(statistics.newcombe)
     return lambda rng, n: interval(int(rng.binomial(n, first)), n, int(rng.binomial(n, second)), n)
 
@@ -68,7 +68,7 @@ def logistic(slope: float, kind: str) -> Study:
 
 
 def of_values(bound: Callable[[Floats], Floats], draw: Callable[[Rng, int], Floats]) -> Study:
-    """Bound something of n values of a distribution."""
+    """Bound a statistic of n values of a distribution."""
     return lambda rng, n: intervals(bound(draw(rng, n)))[0]
 
 
@@ -83,12 +83,12 @@ def evaluated(rng: Rng, n: int) -> Floats:
 
 
 def evaluated_mean() -> float:
-    """Return the mean of their distribution: the sum of P(x > i)."""
+    """Return the mean of `evaluated`: the sum of P(x > i)."""
     return float(stats.gamma(160, scale=14 / 160).sf(np.arange(100)).sum())
 
 
 def heavy(rng: Rng, n: int, *, sigma: float) -> Floats:
-    """Draw from a log-normal distribution of mean 1: a few values are much greater than the rest."""
+    """Draw from a log-normal distribution of mean 1, which has a heavy tail."""
     return rng.lognormal(-(sigma**2) / 2, sigma, n)
 
 
@@ -98,14 +98,14 @@ SUCCESS = stats.gamma(3, scale=1 / 3)
 
 
 def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw trials that all end at one iteration, by which so many are solved."""
+    """Draw trials that all end at the iteration by which this share is solved."""
     end = SUCCESS.ppf(success_rate)
     at = rng.gamma(3, 1 / 3, n)
     return np.minimum(at, end), at <= end
 
 
 def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw trials that are cut off at any time up to twice the mean."""
+    """Draw trials that are censored at times up to twice the mean."""
     at, end = rng.gamma(3, 1 / 3, n), rng.uniform(0, 2, n)
     return np.minimum(at, end), at <= end
 
@@ -135,12 +135,12 @@ def beta(rng: Rng, n: int, *, mean: float, precision: float) -> Floats:
 
 
 def float32(rng: Rng, n: int, *, mean: float, shape: float) -> Floats:
-    """Draw distances of weights from 1, which float32 has in steps; some are 0."""
+    """Draw distances of weights from 1, rounded as in float32; some are 0."""
     return np.round(rng.gamma(shape, mean / shape, n) / FLOAT32_SPACING) * FLOAT32_SPACING
 
 
 def float32_mean(*, mean: float, shape: float) -> float:
-    """Return the mean of their distribution."""
+    """Return the mean of `float32`."""
     edges = (np.arange(2000) + 0.5) * FLOAT32_SPACING
     return float(stats.gamma(shape, scale=mean / shape).sf(edges).sum() * FLOAT32_SPACING)
 
@@ -149,7 +149,7 @@ def float32_mean(*, mean: float, shape: float) -> float:
 
 
 def cases() -> Iterator[tuple[str, str, Study, float]]:
-    """Give each interval, what it is of, how to draw it, and the truth."""
+    """Yield each interval, its estimand, how to draw it, and the truth."""
     for rate in (0.1, 0.5, 0.9):
         yield "wilson", f"rate {rate}", wilson(rate), rate
     for first, second in ((0.5, 0.5), (0.5, 0.1), (0.9, 0.5), (0.9, 0.9)):
@@ -190,7 +190,7 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
 
 
 def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict[str, str]:
-    """Count what the intervals of so many studies hold."""
+    """Return the share of studies with an interval, its coverage, and the shares of misses on either side."""
     bounds = [study(rng, n) for _ in range(studies)]
     known = np.array([interval for interval in bounds if interval is not None]).reshape(-1, 2)
     slack = 1e-12 * abs(truth)
@@ -211,7 +211,7 @@ def main(words: Sequence[str] | None = None) -> None:
     for interval, distribution, study, truth in cases():
         tell(f"{interval}: {distribution}")
         for n in SIZES:
-            # by the distribution: all its intervals see the same studies
+            # seeded by the distribution: all its intervals see the same studies
             rng = np.random.default_rng([arguments.seed, zlib.crc32(distribution.encode()), n])
             shares = measured(study, truth, rng, n, arguments.studies)
             rows.append({"interval": interval, "distribution": distribution, "n": n, **shares})

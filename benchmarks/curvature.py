@@ -1,10 +1,10 @@
-"""The loss of one observation over two weights: NAC• with three epsilons, and NMU, as in the paper's figures 1 and 2.
+"""Loss of one observation over two weights: NAC• with three epsilons, and NMU, as in the paper's figures 1 and 2.
 
     python -m benchmarks.curvature [--grid N] [--out benchmarks/results/curvature.csv]
 
-For the observation of the draft and for that of the paper. The table has the loss at some points, its largest value on
-the grid, and where it is zero. With `--out`, two figures beside the file show it, with the solutions that are exact.
-Nothing is random.
+The observations are that of the draft and that of the paper. The table has the loss at some points, its largest value
+on the grid, and its zeros. With `--out`, two figures beside the file show the loss, with the exact solutions. Nothing
+is random.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation, epsilon
 
 
 def axes_of(epsilon: float | None, grid: int) -> tuple[Floats, Floats]:
-    """Give the values of w1 and w2: the NMU's w2 isn't negative."""
+    """Return the values of w1 and w2; the NMU's w2 isn't negative."""
     return np.linspace(-1, 1, grid), np.linspace(0 if epsilon is None else -1, 1, grid)
 
 
 def surface(observation: Observation, epsilon: float | None, grid: int) -> Floats:
-    """Compute the loss on the grid, a row for each w2."""
+    """Compute the loss on the grid, with a row for each w2."""
     w1, w2 = axes_of(epsilon, grid)
     return loss(w1, w2[:, None], observation, epsilon)
 
@@ -64,7 +64,7 @@ def surface(observation: Observation, epsilon: float | None, grid: int) -> Float
 
 
 def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
-    """Compute what the table has of one observation and second layer."""
+    """Return the table's rows of one observation and second layer."""
     observation = OBSERVATIONS[name]
 
     def row(what: str, value: float, w1: float | str = "", w2: float | str = "") -> Row:
@@ -112,8 +112,8 @@ def plot(name: str, grid: int, path: Path) -> None:
 
 
 def _solutions(axes: Axes, observation: Observation, epsilon: float | None) -> None:
-    """Draw where the loss is zero; what is undesired has w1 < 0 or w2 < 0."""
-    if epsilon is None:  # at a lesser w2 than 1, both are outside of the square
+    """Draw the zeros of the loss; undesired ones have w1 < 0 or w2 < 0."""
+    if epsilon is None:  # at a w2 below 1, both are outside the square
         solutions = [(np.array([1.0]), np.array([1.0]))]
     else:
         solutions = [(nac_mul_exact(w2, observation, epsilon), w2) for w2 in (_below_zero(), np.linspace(0.5, 1, 2001))]

@@ -1,4 +1,4 @@
-"""Microseconds per trial-iteration on one core: the engines and JAX, in packs, beside a plain one-trial PyTorch loop.
+"""Microseconds per trial-iteration on one core: packs of the engines and of JAX, beside a plain loop of one trial.
 
     python -m benchmarks.engine [--models NMU NALU] [--packs 1 16 64] [--cells 1 9 45]
                                 [--out benchmarks/results/engine.csv]
@@ -40,7 +40,7 @@ from study.records import Cell
 
 
 class Way(NamedTuple):
-    """How a cell is trained: the plain loop, an engine or JAX; trials in a pack, and cells of a seed there."""
+    """A way to train a cell: the plain loop, an engine or JAX, with the trials of a pack and the cells of a seed."""
 
     name: str
     pack: int
@@ -65,7 +65,7 @@ def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) ->
 
 
 def measurement(cell: Cell, way: Way, device: str) -> Measure:
-    """Start to train a cell one way, and give its measurement."""
+    """Start to train a cell in this way, and return its measurement."""
     if way == PLAIN:
         return plain_loop(cell, device)
     if way.name == JAX:
@@ -79,7 +79,7 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
 
 
 def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle: Callable[[list[float]], float]) -> str:
-    """Summarise, over rounds, how many times as fast one way is as another with the same packs; empty without it."""
+    """Summarise the speed-up of one way over another with the same packs, over rounds; empty without the other."""
     beside = measured.get(way._replace(name=other))
     return "" if beside is None else f"{middle([a / b for a, b in zip(beside, measured[way], strict=True)]):.2f}"
 

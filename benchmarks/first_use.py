@@ -1,10 +1,10 @@
-"""Time until the fused engine trains: on a machine that has compiled nothing, and on one that has; and a first study.
+"""Time until the fused engine trains, with and without compiled code, and time of a first study.
 
     python -m benchmarks.first_use [--rounds N] [--out benchmarks/results/first_use.csv]
 
-`study run` is a process of its own, from the command to its end: one trial of one iteration on Ray, without MLflow.
-Beside it stand the parts that it can't do without: the engine alone, and Ray's start by `ray.init` and one task, and
-by Ray Tune and one trial.
+`study run` is a process of its own, timed from the command to its end: one trial of one iteration on Ray, without
+MLflow. It is compared with the parts that it can't do without: the engine alone, Ray's start by `ray.init` and one
+task, and a start by Ray Tune and one trial.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
 
     Args:
         key: of `COMMANDS`.
-        kept: the folder of compiled code, if it was compiled before.
+        kept: the folder of compiled code, if it has been compiled before.
         seconds: ignored.
     """
     with tempfile.TemporaryDirectory(prefix="compiled-") as new:
@@ -84,7 +84,7 @@ def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=3, seconds=0)
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="first-") as kept:

@@ -1,11 +1,11 @@
-"""What an iteration must cost on one core: its share of a draw, and its multiply-adds at the core's full rate.
+"""Lower bound of an iteration's cost on one core: its share of a draw, and its multiply-adds at the core's full rate.
 
     python -m benchmarks.floor [--out benchmarks/results/floor.csv] [--only-figure CSV]
 
-The NMU's network on the arithmetic task. The floor is the engine's stream alone, divided by the cells that share it,
-plus the multiply-adds alone, each once, at the highest rate that this core was measured to have. Nothing that works
-from these inputs by these products can be faster, unless it makes the numbers or takes the products another way. With
-`--out`, a figure beside the file shows both against cells a seed.
+The NMU's network on the arithmetic task. The floor has two terms. One is the engine's stream alone, divided by the
+cells that share it. The other is the multiply-adds alone, each once, at the highest rate measured on this core. Only
+other random numbers or other products could be faster. With `--out`, a figure beside the file shows the floor and the
+engine against the cells of a seed.
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ _TURNS = 10_000
 
 
 def engine_stream(cell: Cell) -> Work:
-    """Give the engine's stream alone, block by block as in `train`, with the transposed copy that it makes.
+    """Return the engine's stream alone, block by block as in `train`, with the transposed copy that it makes.
 
-    The only place here that knows the engine's inside. Compiled afresh each time: a cached copy would not notice when
-    what it calls changes.
+    Compiled afresh each time: a cached copy would not notice a change of the functions that it calls.
     """
     from tasks.arithmetic.engine.cpu.arrays import CpuArrays
     from tasks.arithmetic.engine.cpu.groups import new_groups
@@ -90,7 +89,7 @@ def engine_stream(cell: Cell) -> Work:
 
 
 def portable_stream(cell: Cell) -> Measure:
-    """Give the measurement of `fill_inputs`, several trials a call so that the call costs nothing."""
+    """Return the measurement of `fill_inputs`, with several trials a call so that the call costs nothing."""
     x = np.empty((_TOGETHER, cell.value("input_size"), cell.value("batch_size")), np.float32)
     seeds = np.arange(_TOGETHER, dtype=np.uint64)
     low, width = np.ones((_TOGETHER, 2), np.float32), np.ones(_TOGETHER, np.float32)
@@ -106,12 +105,12 @@ def portable_stream(cell: Cell) -> Measure:
 
 
 def subset_sizes(cell: Cell) -> list[int]:
-    """Count the inputs of each subset that the target sums."""
+    """Return the number of inputs of each subset that the target sums."""
     return [int(mask.sum()) for mask in task_of(typed_cell(cell)).masks(0)]
 
 
 def multiply_adds(cell: Cell, cells: int = 1) -> int:
-    """Count what the gradients of one iteration need, each multiply-add once.
+    """Count the multiply-adds of one iteration's gradients, each once.
 
     batch (2 n h + sum of the subsets' sizes / cells + 3 h): W1 x and g x^T; the target's sums, which cells of a seed
     share; W2 z, W2^T g and g z^T.
@@ -125,7 +124,7 @@ def spin(lanes: int, accumulators: int) -> Callable[..., float]:
 
     Args:
         lanes: float32 numbers in a register.
-        accumulators: sums that don't wait for each other, more than a multiply-add takes cycles, twice.
+        accumulators: independent sums, more than twice the cycles of a multiply-add.
 
     Returns:
         A function of a factor, an addend and the number of turns; each turn makes lanes x accumulators multiply-adds.
@@ -157,16 +156,16 @@ def spin(lanes: int, accumulators: int) -> Callable[..., float]:
 
 
 def _splat(builder: Any, kind: Any, number: Any) -> Any:
-    """Put a number into all lanes."""
+    """Broadcast a number to all lanes."""
     undefined, zero = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [zero] * kind.count)
     return builder.shuffle_vector(builder.insert_element(undefined, number, zero), undefined, mask)
 
 
 def at_peak(cell: Cell) -> Measure:
-    """Give the measurement of an iteration's multiply-adds at the highest rate this core has.
+    """Return the measurement of an iteration's multiply-adds at the highest rate this core has.
 
-    The wider registers are not there everywhere, and not faster everywhere: the better of both counts.
+    Not every core has the wider registers, and they aren't always faster: the faster of both counts.
     """
     shapes = ((8, 12), (16, 12))
     factor, addend = np.float32(0.5), np.float32(1)  # sums stay near 2: no overflow, no subnormal numbers
@@ -178,13 +177,13 @@ def at_peak(cell: Cell) -> Measure:
     needed = multiply_adds(cell) / _TURNS
 
     def measure(for_s: float) -> float:
-        return min(one(for_s / len(share)) * needed / a_turn for one, a_turn in share)
+        return min(timed_loop(for_s / len(share)) * needed / a_turn for timed_loop, a_turn in share)
 
     return measure
 
 
 def by_blas(cell: Cell) -> Measure:
-    """Give the measurement of the same products by numpy's BLAS; its seven calls are part of it."""
+    """Return the measurement of the same products by numpy's BLAS, including its seven calls."""
     n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:
@@ -249,7 +248,7 @@ def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequ
 
 
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw microseconds against cells a seed: the engine's and the floor's, for each number of hidden units."""
+    """Draw microseconds against cells of a seed: the engine's and the floor's, for each number of hidden units."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")
         axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""What a trial costs beyond the training function that it calls: trials whose function does nothing.
+"""Cost of a trial beyond the training function that it calls: trials with an empty function.
 
 python -m benchmarks.function [--trials N] [--isolated N] [--rounds N] [--out FILE.csv]
 """
@@ -28,7 +28,7 @@ from study import seeded
 def once(seed, *, width: int = 32):
     return {"accuracy": 1.0}
 """
-# What a run takes whatever its trials do, such as the start of Ray, is in both of two runs.
+# The fixed cost of a run, such as the start of Ray, is in both of two runs and cancels.
 _FEWER = 100
 
 METRICS = {"loss": Metric(), "accuracy": Metric(higher_is_better=True)}
@@ -38,12 +38,12 @@ EMPTY, ARRAYS, ISOLATED = "an empty process", "import numpy, in a process", "a t
 
 
 def trial(seed: int, values: dict[str, int]) -> CallTrial:
-    """Give a trial of a function that does nothing."""
+    """Return a trial of a function that does nothing."""
     return CallTrial(seed=seed, values=values, metrics=METRICS)
 
 
 def end(training: FunctionTraining | IsolatedTraining) -> None:
-    """Bring a trial to its end as a worker does, in slices of a second."""
+    """Run a trial to its end as a worker does, in slices of a second."""
     while not training.done:
         training.advance(1.0)
     record = training.finish()
@@ -51,7 +51,7 @@ def end(training: FunctionTraining | IsolatedTraining) -> None:
 
 
 def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
-    """Give the milliseconds that an act takes, each with a number of its own; how long it may take isn't up to us."""
+    """Return the mean milliseconds of an action on each number; `seconds` is ignored."""
     began = time.perf_counter()
     for number in range(times):
         act(number)
@@ -59,7 +59,7 @@ def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
 
 
 def ms_a_step(count: int, seconds: float) -> float:
-    """Give the milliseconds that a step of a generator takes."""
+    """Return the mean milliseconds of a step of a generator."""
     began = time.perf_counter()
     end(FunctionTraining(steps, trial(0, {"count": count})))
     return (time.perf_counter() - began) / count * 1e3
@@ -71,7 +71,7 @@ def process(code: str, number: int) -> None:
 
 
 def study_s(trials: int) -> float:
-    """Give the seconds that `study run` takes, from the file to the report, if no trial does anything."""
+    """Return the seconds of `study run`, from the file to the report, with empty trials."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "nothing.py").write_text(_MODULE)
@@ -84,12 +84,12 @@ def study_s(trials: int) -> float:
 
 
 def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
-    """Give the milliseconds by which each further trial makes `study run` longer."""
+    """Return the milliseconds that each further trial adds to `study run`."""
     return (study_s(trials) - study_s(few)) / (trials - few) * 1e3
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=5, seconds=0)
     options.add_argument("--trials", type=int, default=5000, help="in this process; and steps of a generator")
     options.add_argument("--run", type=int, default=20_000, help="of a whole `study run`")

@@ -1,4 +1,4 @@
-"""Networks of arithmetic units in JAX: seeds and cells by vmap, updates by scan, all of it in one program.
+"""Networks of arithmetic units in JAX: seeds and cells by vmap, updates by scan, all in one program.
 
 Layers, loss, regulariser, Adam and clipping are those of `benchmarks.plain`. Rows come from JAX's own generator.
 Groups of four seeds train one after another: with 100 inputs that takes half the time of 64 seeds in one vmap, whose
@@ -93,7 +93,7 @@ def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
 
 
 def update_of_cell(cell: Cell) -> Callable[..., Any]:
-    """Return the update of one trial: its state, step size, iteration, rows and targets to its next state."""
+    """Return the update of one trial: from its state, step size, iteration, rows and targets to its next state."""
     units = tuple(MODELS[cell.model].layers.values())
     strength, start, end = (cell.value(f"sparsity_{name}") for name in ("strength", "start", "end"))
 
@@ -111,7 +111,7 @@ def update_of_cell(cell: Cell) -> Callable[..., Any]:
 
 
 def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Callable[[], object]:
-    """Return the function that makes so many updates of all trials: each seed's rows are drawn once for its cells.
+    """Return a function that makes `at_once` updates of all trials; each seed's rows are drawn once for its cells.
 
     Args:
         cell: of the arithmetic task, multiplying, with one range and weights that are clipped.

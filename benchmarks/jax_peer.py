@@ -1,4 +1,4 @@
-"""The network and the task of `benchmarks.packed` in JAX: seeds by vmap, updates by scan, all of it in one program."""
+"""The network and the task of `benchmarks.packed` in JAX: seeds by vmap, updates by scan, all in one program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RATE, _BETA_1, _BETA_2, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
 def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[], object]:
-    """Return what makes so many updates of all seeds."""
+    """Return a function that makes `at_once` updates of all seeds."""
     keys = random.split(random.key(0), seeds)
 
     def initial(number: int, shape: tuple[int, ...], bound: float) -> Any:
@@ -27,7 +27,7 @@ def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[
 
 
 def updates_of_seeds(step: Callable[..., Any], weights: Any, keys: Any, at_once: int) -> Callable[[], object]:
-    """Return what makes so many updates of all seeds: seeds by vmap, updates by scan.
+    """Return a function that makes `at_once` updates of all seeds: seeds by vmap, updates by scan.
 
     Args:
         step: makes the next state of one seed from its state, the iteration and its key.
@@ -44,15 +44,15 @@ def updates_of_seeds(step: Callable[..., Any], weights: Any, keys: Any, at_once:
 
 
 def repeated(run: Callable[[Any, Any], Any], weights: Any, at_once: int) -> Callable[[], object]:
-    """Return what calls a compiled program again and again, each time with the state that it returned last.
+    """Return a function that calls a compiled program repeatedly, each time with the state that it returned last.
 
     Args:
-        run: makes the state after so many updates from a state and the number of the first.
+        run: makes the state after `at_once` updates from a state and the number of the first.
         weights: the initial weights; a state is these and both moments of Adam.
         at_once: updates of one call.
     """
     compiled = jax.jit(run, donate_argnums=(0,))
-    # The weights are copied because a call gives away its state.
+    # The weights are copied because a call donates its state.
     state, made = (jax.tree.map(jnp.copy, weights), *(jax.tree.map(jnp.zeros_like, weights) for _ in range(2))), 0
 
     def update() -> None:
@@ -78,8 +78,10 @@ def adam_step(state: Any, gradient: Any, i: Any, rate: Any) -> Any:
     weights, first, second = state
     first = jax.tree.map(lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, first, gradient)
     second = jax.tree.map(lambda v, g: _BETA_2 * v + (1 - _BETA_2) * g * g, second, gradient)
-    one, two = 1 - _BETA_1 ** (i + 1.0), 1 - _BETA_2 ** (i + 1.0)
-    step = jax.tree.map(lambda m, v: rate * (m / one) / (jnp.sqrt(v / two) + _EPSILON), first, second)
+    first_correction, second_correction = 1 - _BETA_1 ** (i + 1.0), 1 - _BETA_2 ** (i + 1.0)
+    step = jax.tree.map(
+        lambda m, v: rate * (m / first_correction) / (jnp.sqrt(v / second_correction) + _EPSILON), first, second
+    )
     return jax.tree.map(jnp.subtract, weights, step), first, second
 
 

@@ -1,10 +1,10 @@
-"""Microseconds of a trial-iteration of larger networks: packs as torch computes them, as XLA compiles them, and JAX.
+"""Microseconds of a trial-iteration of larger networks: packs in torch, packs compiled by XLA, and JAX.
 
     python -m benchmarks.larger [--networks CNN LSTM transformer] [--packs 16] [--out benchmarks/results/larger.csv]
 
-A CNN for images of 8 x 8 pixels, an LSTM of 32 units over 10 steps, and a transformer of two layers of width 32 over
-10 steps; batch 128, Adam, on one core, without evaluation. In JAX the same is written by hand, for as many seeds:
-seeds by vmap, updates by scan. Both draw places in the same data.
+A CNN for images of 8 x 8 pixels, an LSTM of 32 units over 10 steps, and a transformer of two layers of width 32 over 10
+steps; batch 128, Adam, on one core, without evaluation. The JAX version is written by hand, for as many seeds: seeds by
+vmap, updates by scan. Both draw places in the same data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SERIES = torch.rand(_ROWS, _STEPS, _WIDTH, generator=torch.Generator().manual_s
 
 @dataclass(frozen=True)
 class Classes(Task):
-    """Tell apart classes of rows."""
+    """A classification of rows."""
 
     is_series: bool = False
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
@@ -121,7 +121,7 @@ Logits = Callable[[Weights, Any], Any]
 
 
 def jax_cnn(p: Weights, x: Any) -> Any:
-    """Compute what `cnn` computes."""
+    """Return the logits of `cnn`."""
     for name in ("0", "3"):
         x = lax.conv_general_dilated(x, p[f"{name}.weight"], (1, 1), "SAME")
         x = jax.nn.relu(x + p[f"{name}.bias"][:, None, None])
@@ -130,7 +130,7 @@ def jax_cnn(p: Weights, x: Any) -> Any:
 
 
 def jax_lstm(p: Weights, x: Any) -> Any:
-    """Compute what `Recurrent` computes."""
+    """Return the logits of `Recurrent`."""
 
     def step(state: Any, row: Any) -> Any:
         hidden, memory = state
@@ -145,7 +145,7 @@ def jax_lstm(p: Weights, x: Any) -> Any:
 
 
 def jax_transformer(p: Weights, x: Any) -> Any:
-    """Compute what `Transformer` computes."""
+    """Return the logits of `Transformer`."""
 
     def linear(name: str, x: Any) -> Any:
         return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
@@ -176,13 +176,15 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], bool, Logits]] = {
 
 
 def parameters(build: Callable[[], nn.Module], seeds: int) -> Weights:
-    """Return the initial parameters of so many networks, by their names."""
+    """Return the initial parameters of several networks, by name."""
     networks = [dict(build().named_parameters()) for _ in range(seeds)]
-    return {name: jnp.stack([jnp.asarray(one[name].detach().numpy()) for one in networks]) for name in networks[0]}
+    return {
+        name: jnp.stack([jnp.asarray(network[name].detach().numpy()) for network in networks]) for name in networks[0]
+    }
 
 
 def jax_updates(name: str, seeds: int, at_once: int) -> Callable[[], object]:
-    """Return the function that makes so many updates of all seeds."""
+    """Return a function that makes `at_once` updates of all seeds."""
     build, is_series, logits = NETWORKS[name]
     rows, labels = jnp.asarray((_SERIES if is_series else _IMAGES).numpy()), jnp.asarray(_LABELS.numpy())
     keys, weights = random.split(random.key(0), seeds), parameters(build, seeds)

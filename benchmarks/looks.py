@@ -1,10 +1,10 @@
-"""What looking after every batch of seeds does to intervals and tests: synthetic studies that stop when they seem sure.
+"""Effect of a look after every batch of seeds on intervals and tests: synthetic studies with a stopping rule.
 
     python -m benchmarks.looks [--out benchmarks/results/looks.csv]
 
-Each study follows the rule of `seeds: {until: ...}`: a look after every 20 seeds, 400 at most. A cell's ends when its
-interval reaches no further than 0.05 to either side; that of two cells when they are told apart at 5%. The numbers
-depend on the seed and on nothing else.
+Each study follows the rule of `seeds: {until: ...}`: a look after every 20 seeds, 400 at most. A cell's study ends when
+its interval reaches at most 0.05 to either side, a pair's when the cells differ at 5%. The numbers depend on the seed
+alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PValue = Callable[..., float]
 def narrowed(
     bounds: Bounds, rate: float, rng: Rng, studies: int, looks: Sequence[int] = LOOKS, failing: float = 0.0
 ) -> tuple[float, float]:
-    """Stop each study when its interval is narrow, and give the share that holds the rate, and the seeds used."""
+    """Stop each study when its interval is narrow; return the share that holds the rate, and the seeds used."""
     running = np.ones(studies, bool)
     holds, used = np.zeros(studies, bool), np.zeros(studies)
     solved = finished = np.zeros(studies, np.int64)
@@ -64,7 +64,7 @@ def narrowed(
 
 
 def exactly(bounds: Bounds, rate: float, looks: Sequence[int] = LOOKS) -> tuple[float, float]:
-    """Compute the same by going through every number of solved seeds."""
+    """Compute the same exactly, over every number of solved seeds."""
     there, before, holds, used = np.ones(1), 0, 0.0, 0.0
     for n in looks:
         there = np.convolve(there, stats.binom.pmf(np.arange(n - before + 1), n - before, rate))
@@ -77,7 +77,7 @@ def exactly(bounds: Bounds, rate: float, looks: Sequence[int] = LOOKS) -> tuple[
 
 
 def remembered(bounds: Bounds) -> Bounds:
-    """Keep what was computed, for counts come again and again."""
+    """Cache an interval by its counts, which recur."""
 
     @cache
     def after(n: int) -> Floats:
@@ -94,7 +94,7 @@ def remembered(bounds: Bounds) -> Bounds:
 
 
 def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
-    """Give a row a way and a rate, and one a way for the least coverage of all rates."""
+    """Return a row for each way and rate, and a row for each way with its least coverage."""
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
     ways: dict[str, tuple[Bounds, Sequence[int], float]] = {
@@ -124,7 +124,7 @@ def _cell(way: str, rate: str, coverage: float, seeds: float | None) -> dict[str
 def told_apart(
     p_value: PValue, rates: tuple[float, float], rng: Rng, studies: int, looks: Sequence[int] = LOOKS
 ) -> tuple[float, float]:
-    """Stop each study when its cells differ, and give the share in which they ever do, and the seeds used."""
+    """Stop each study when its cells differ; return the share in which they ever do, and the seeds used."""
     first, second = (rng.random((studies, MOST)) < rate for rate in rates)
     counts = [np.cumsum(a, axis=1) for a in (first & ~second, second & ~first, first, second)]
     apart, used = np.zeros(studies, bool), np.full(studies, MOST)
@@ -151,7 +151,7 @@ def _fisher(first: int, second: int, n: int) -> float:
 
 
 def pairs(seed: int, studies: int) -> list[dict[str, str]]:
-    """Give a row a way and two rates."""
+    """Return a row for each way and pair of rates."""
     ways: dict[str, tuple[PValue, Sequence[int]]] = {
         ANYTIME: (lambda wins, losses, first, second, n: _anytime(wins, losses), LOOKS),
         SIGN: (lambda wins, losses, first, second, n: _sign(wins, losses), LOOKS),

@@ -8,7 +8,7 @@ Row = dict[str, str]
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
-    """Lay out a Markdown table whose first columns are texts, the others numbers.
+    """Return a Markdown table whose first columns are texts, the others numbers.
 
     Example:
         >>> print(markdown(["what", "us"], [["stream", "6.2"]], 1))
@@ -21,7 +21,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> 
 
 
 def number(text: str) -> str:
-    """Write a number with three digits at least, and thousands apart; nothing is a dash.
+    """Write a number with at least three digits and thousands separators; empty becomes a dash.
 
     Example:
         >>> number("1234.56"), number("12.34"), number("1.23"), number("")

@@ -1,4 +1,4 @@
-"""What the benchmarks share: one core, turns, medians, and results with a note of where they come from."""
+"""Shared tools of the benchmarks: one core, rounds, medians, and results with their provenance."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ counts as that one's, and the benchmark holds more."""
 
 
 def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
-    """Give the published cell, cut so that nothing is evaluated but the start.
+    """Return the published cell, cut so that nothing is evaluated but the start.
 
-    The sparsity regulariser grows from the first iteration on, not from its published one: otherwise nobody would
-    compute it while we look, and in a published run it is on most of the time.
+    The sparsity regulariser grows from the first iteration on, instead of its published one: it is on in most of a
+    published run, and so must be on in the measurement.
     """
     values = {
         "input_size": input_size,
@@ -62,14 +62,14 @@ def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
 
 
 def task_name(input_size: int) -> str:
-    """Give the task with that many inputs: the simple one has four."""
+    """Return the task with that many inputs: the simple one has four."""
     return "simple" if input_size == 4 else "arithmetic"
 
 
 def new_pack(cell: Cell, trials: int, cells: int = 1) -> Pack:
-    """Give a pack of at least so many trials: whole seeds, each of so many cells that differ in their step size."""
+    """Return a pack of at least `trials` trials: whole seeds, each of `cells` cells that differ in their step size."""
     alike = [cell.replace(learning_rate=cell.value("learning_rate") * (1 + k / 1000)) for k in range(cells)]
-    return Pack(tuple(Trial(one, seed) for seed in range(-(-trials // cells)) for one in alike))
+    return Pack(tuple(Trial(member, seed) for seed in range(-(-trials // cells)) for member in alike))
 
 
 def training(
@@ -80,7 +80,7 @@ def training(
     warm_s: float = 0.2,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measure:
-    """Start a pack, warm it up, and give the measurement of a trial-iteration in it, by a clock of seconds."""
+    """Start a pack, warm it up, and return the measurement of its trial-iteration, by a clock of seconds."""
     running = engine.start(pack, device=device)
     running.advance(0.0)  # the evaluation at the start, and compilation
     running.advance(warm_s)
@@ -95,8 +95,8 @@ def training(
 
 
 def repeated(work: Callable[[int], object], at_once: int) -> Measure:
-    """Give the measurement of `work`, which does so many units of work in one call, by the process's CPU time."""
-    work(1)  # compiles, where there is something to compile
+    """Return the measurement of `work`, which does `at_once` units of work in a call, by the process's CPU time."""
+    work(1)  # compiles, if there is anything to compile
 
     def measure(for_s: float) -> float:
         done, began, until = 0, time.process_time(), time.perf_counter() + for_s
@@ -110,7 +110,7 @@ def repeated(work: Callable[[int], object], at_once: int) -> Measure:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Keep this process on one core: torch on one thread, and all threads there are on the core."""
+    """Restrict this process to one core: torch to one thread, and all threads to the core."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     allowed = os.sched_getaffinity(0) if _THREADS.is_dir() else set()
@@ -127,7 +127,7 @@ def one_core() -> Iterator[None]:
 
 
 def _put_on(these: set[int]) -> None:
-    """Put each thread of this process on these cores; those that it starts later inherit them."""
+    """Put each thread of this process on these cores; threads started later inherit them."""
     for thread in _THREADS.iterdir():
         with suppress(ProcessLookupError):  # it has ended in the meantime
             os.sched_setaffinity(int(thread.name), these)
@@ -141,7 +141,7 @@ def cores() -> int:
 def in_turns(
     measures: Mapping[Key, Callable[[float], Value]], *, rounds: int, seconds: float
 ) -> dict[Key, list[Value]]:
-    """Measure everything once a round, so that a machine whose speed drifts disturbs all alike."""
+    """Measure everything once a round, so that a drift of the machine's speed affects all alike."""
     measured: dict[Key, list[Value]] = {key: [] for key in measures}
     for _ in range(rounds):
         for key, measure in measures.items():
@@ -150,7 +150,7 @@ def in_turns(
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> float:
-    """Give the median of the rounds' ratios."""
+    """Return the median of the rounds' ratios."""
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
@@ -161,7 +161,7 @@ def spread(name: str, values: Sequence[float]) -> dict[str, str]:
 
 
 def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
-    """Run ``python -m`` as a process: the seconds it took, those of CPU outside the kernel, the most MiB it used."""
+    """Run ``python -m`` as a process; return its seconds, its CPU seconds in user mode, and its peak memory in MiB."""
     words = [sys.executable, "-c", _LAUNCH, sys.executable, "-m", *module]
     launched = subprocess.run(words, stdout=subprocess.PIPE, check=True, env=os.environ | environment)
     wall_s, user_s, peak = map(float, launched.stdout.split())
@@ -170,7 +170,7 @@ def command(module: Sequence[str], **environment: str) -> tuple[float, float, fl
 
 
 def plain_parser(doc: str | None) -> ArgumentParser:
-    """Make a parser of the option that all benchmarks have: where to write."""
+    """Make a parser of the option that all benchmarks have: the output file."""
     options = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, help="CSV file to write; a JSON file beside it says where it comes from")
     return options
@@ -182,8 +182,8 @@ def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str
     Args:
         doc: the benchmark's description.
         rounds: turns of all measurements.
-        seconds: of each measurement.
-        models: to measure; None where that can't be chosen.
+        seconds: seconds of each measurement.
+        models: default models to measure; None if they can't be chosen.
     """
     options = plain_parser(doc)
     options.add_argument("--rounds", type=int, default=rounds)
@@ -203,12 +203,12 @@ def studies_parser(doc: str | None) -> ArgumentParser:
 
 
 def tell(words: str) -> None:
-    """Say how far it is."""
+    """Print the progress."""
     print(words, file=sys.stderr, flush=True)
 
 
 def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any) -> None:
-    """Print the table and write it, with where it comes from, and more to be noted beside it."""
+    """Print the table, and write it with its provenance and further notes."""
     lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

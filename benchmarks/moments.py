@@ -1,4 +1,4 @@
-"""Equations 8 to 10 of the NMU's paper, which give moments under initial weights, beside a simulation of them.
+"""Equations 8 to 10 of the NMU's paper, moments under initial weights, beside a simulation of them.
 
     python -m benchmarks.moments [--samples N] [--seed N] [--out benchmarks/results/moments.csv]
 
@@ -38,7 +38,7 @@ SIGMOID, UNIFORM = "tanh σ", "uniform"
 
 
 class Case(NamedTuple):
-    """What is simulated at all means: a unit, the distribution of its weights, H, V and v."""
+    """A case simulated at all means: a unit, the distribution of its weights, H, V and v."""
 
     unit: str
     weights: str
@@ -84,7 +84,7 @@ def nac_mul_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def estimate(values: Floats) -> tuple[float, float]:
-    """Give a mean and its standard error."""
+    """Return a mean and its standard error."""
     return float(values.mean()), float(values.std() / math.sqrt(values.size))
 
 
@@ -184,7 +184,7 @@ def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, flo
 
 
 def row(equation: int, unit: str, quantity: str, value: tuple[float, float], final: float, **more: Any) -> Row:
-    """Lay out one simulated number beside its formulas; what doesn't apply is empty."""
+    """Return a simulated number beside its formulas; a formula that doesn't apply is empty."""
     columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
     numbers: dict[str, Any] = {"simulated": value[0], "standard_error": value[1], "final": final}
     numbers |= {name: more.get(name, "") for name in ("draft", "exact")}

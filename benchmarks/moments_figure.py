@@ -67,7 +67,7 @@ def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], panel: tuple[str, int,
         ]
         means = [float(row["input_mean"]) for row in mine]
         values = np.abs([float(row["simulated"]) for row in mine])
-        if quantity == "E[z]":  # what is less than its noise would be a point at the noise
+        if quantity == "E[z]":  # a value below its noise is drawn at the noise
             values[values < 3 * np.array([float(row["standard_error"]) for row in mine])] = np.nan
         axes.plot(means, values, MARKERS[number], color=color, **_OPEN)
         axes.plot(means, np.abs([float(row["exact"]) for row in mine]), ":", color=color, linewidth=1)
@@ -93,7 +93,7 @@ def _line(panel: tuple[str, int, float], V: float, quantity: str) -> Any:
 
 
 def _negative(axes: Axes, negative: Any, color: str, number: int) -> None:
-    """Mark where the formula is negative, at the bottom of the panel: it is too narrow to be seen as an interval."""
+    """Mark negative values of the formula at the bottom of the panel: the interval is too narrow to see."""
     if negative.any():
         place = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 5}
         axes.plot(_LINE[negative].mean(), 0.06 + 0.1 * number, "x", color=color, markersize=6, **place)

@@ -1,11 +1,11 @@
-"""What division of numbers near zero costs at exact weights: the floor below which no trial can come.
+"""Error of division near zero at exact weights: the floor below which no trial can come.
 
     python -m benchmarks.near_zero [--out benchmarks/results/near_zero.csv]
 
-Inputs are uniform on [0, 10^-k]. Three targets: 1/a from a alone, 1/a from (a, b), and a/b. Each unit has the weights
-that compute the target; its output in single precision is compared with the quotient of the same numbers in double
-precision. To the mean squared error 2^-23 is added, as in the published thresholds, which are such floors. The numbers
-depend on nothing but the library that takes powers.
+Inputs are uniform on [0, 10^-k]. There are three targets: 1/a from a alone, 1/a from (a, b), and a/b. Each unit has the
+weights that compute the target; its output in single precision is compared with the quotient of the same numbers in
+double precision. 2^-23 is added to the mean squared error, as in the published thresholds, which are such floors. The
+numbers depend only on the library that takes powers.
 
 Source: Mistry, Farrahi & Hare, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 """
@@ -35,7 +35,7 @@ SATURATED = 40.0
 
 
 class Target(NamedTuple):
-    """What is computed: a name, how many inputs there are, and each input's exponent."""
+    """A target: a name, a number of inputs, and each input's exponent."""
 
     name: str
     exponents: tuple[int, ...]
@@ -91,7 +91,7 @@ EXACT = ("NAC-mul", "NPU", "RealNPU", "NRU", "NMRU")
 
 
 def floors() -> list[Row]:
-    """Compute each unit's floor for each target and range, in one thread: how rows are cut decides last bits."""
+    """Compute each unit's floor for each target and range, in one thread: the partition of rows decides last bits."""
     with one_thread(), torch.no_grad():
         return list(_floors())
 
@@ -113,7 +113,7 @@ def _floors() -> Iterator[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the floors, and write them where asked."""
+    """Print the floors, and write them with `--out`."""
     finish(floors(), plain_parser(__doc__).parse_args(words))
 
 

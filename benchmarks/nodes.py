@@ -1,11 +1,11 @@
-"""Run a study on many nodes of Ray, kill two of them, add one, and measure the time and what is lost.
+"""A study on many nodes of Ray, of which two are killed and one is added: its time and its losses.
 
     python -m benchmarks.nodes --out benchmarks/results/nodes.csv
 
-The nodes are processes of this machine, made by Ray's own cluster utility. Each has a core, which is a fraction of a
-real one. A study of a training function is run there by `study run`; `--kinds packs` runs one of an engine's packs,
-for which each node needs 500 MB of memory. A node is killed when a quarter of the trials have results, another at a
-half, and one is added then.
+The nodes are processes of this machine, made by Ray's own cluster utility. Each has one core for Ray, a fraction of a
+real one. `study run` runs a study of a training function; `--kinds packs` runs one of an engine's packs, which needs
+500 MB of memory a node. One node is killed when a quarter of the trials have results. Another is killed, and one added,
+at a half.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--nodes", type=int, default=50)
     options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES)

@@ -1,4 +1,4 @@
-"""Training functions that do nothing, in a module that imports nothing: processes of trials import it."""
+"""Training functions that do nothing; the module imports nothing, because processes of trials import it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def once(seed: int, *, width: int = 32) -> dict[str, float]:
 
 
 def steps(seed: int, *, count: int) -> Iterator[dict[str, float]]:
-    """Report so many steps."""
+    """Report `count` steps."""
     for step in range(count):
         yield {"step": step, "loss": 0.0, "accuracy": 1.0}

@@ -1,11 +1,11 @@
-"""How often tests of partly shared and of crossed seeds reject.
+"""Rejection rates of tests of partly shared and of crossed seeds.
 
     python -m benchmarks.overlap [--studies N] [--partial-studies N] [--seed N] [--out .../partial.csv]
 
-The first table has two methods with 20 seeds each, of which a number is shared. Beside the tests of all trials are
-those of the pairs alone, and those of all trials as independent samples. crossed.csv, next to the first file, has
-methods that train each init seed with each data seed. Their effects have the shares of the variance that the
-distribution names: of init seeds, data seeds and their combination. The numbers depend on the seed and on nothing else.
+The first table has two methods with 20 seeds each, of which some are shared. The tests of all trials are compared with
+tests of the pairs alone, and with tests of all trials as independent samples. crossed.csv, next to the first file, has
+methods that train each init seed with each data seed. Their effects have the distribution's shares of variance: of init
+seeds, data seeds and their combination. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PartialLaw:
     Args:
         name: its name in the table.
         draw: draws both methods' outcomes on shared seeds, shape [studies, seeds] each.
-        truth: whether the methods are equal or differ.
+        truth: ``equal`` or ``differ``.
         test: the test of all trials, of both methods' pairs and their other trials.
     """
 
@@ -97,7 +97,7 @@ PARTIAL_LAWS = (
 
 
 def partial_studies(law: PartialLaw, shared: int, count: int, seed: int) -> Iterator[Parts]:
-    """Draw the studies of a law whose methods share so many of their seeds."""
+    """Draw the studies of a law whose methods share `shared` of their seeds."""
     rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), shared])
     pairs = law.draw(rng, (count, shared))
     alone = law.draw(rng, (count, SEEDS - shared))[0], law.draw(rng, (count, SEEDS - shared))[1]
@@ -118,7 +118,7 @@ def _rejects(test: statistics.Contrast | None) -> bool:
 
 
 def partial_rows(law: PartialLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Give a row for each number of shared seeds and way to test."""
+    """Return a row for each number of shared seeds and each test."""
     ways: Mapping[str, Callable[[Test, Parts], statistics.Contrast | None]] = {
         "all trials": lambda test, parts: test(*parts),
         "pairs alone": _pairs_alone,
@@ -144,7 +144,7 @@ class CrossedLaw:
     Args:
         name: its name in the table.
         effect: draws effects with a variance of 1.
-        rates: of success, where a latent normal number decides; None for the numbers themselves.
+        rates: success rates, where a latent normal number decides on success; None to use the numbers themselves.
         by: the first method's mean minus the second's.
     """
 
@@ -155,7 +155,7 @@ class CrossedLaw:
 
     @property
     def truth(self) -> str:
-        """Whether the methods are equal or differ."""
+        """``equal`` if the methods are, else ``differ``."""
         return "differ" if self.by or (self.rates and self.rates[0] != self.rates[1]) else "equal"
 
 
@@ -205,7 +205,7 @@ def _student(means: Floats) -> Floats:
 
 
 def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Give a row for each kind of shares, number of seeds and way to test."""
+    """Return a row for each kind of shares, number of seeds and test."""
     ways: Mapping[str, Callable[[Floats], Floats]] = {
         "crossed_mean": _crossed_p_values,
         "Student's t of init seeds' means": lambda differences: _student(differences.mean(axis=2)),

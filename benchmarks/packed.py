@@ -1,12 +1,12 @@
-"""Microseconds of a trial-iteration of a user's network: packs of trials against a plain loop in torch, and JAX.
+"""Microseconds of a trial-iteration of a user's network: packs of trials, a plain loop in torch, and JAX.
 
     python -m benchmarks.packed [--hidden 2 32 128] [--packs 16 64] [--out benchmarks/results/packed.csv]
     python -m benchmarks.packed --device cuda --packs 64 512 --out packed-gpu.csv
 
 Two spirals, batch 128, a network 2 -> hidden -> 1 with tanh, Adam, on one core, without evaluation. The plain loop
-draws the same batches of the same stream, for its one trial, and uses `torch.optim.Adam`. Packs are measured as torch
-computes them, and as XLA compiles them. In JAX the same is written by hand (`jax_peer`), for as many seeds. With a
-device, packs train there, and the plain loop stays on the core.
+draws the same batches of the same stream for one trial, and uses `torch.optim.Adam`. Packs are measured in torch and
+compiled by XLA. The JAX version is written by hand (`jax_peer`), for as many seeds. With a device, packs train there,
+and the plain loop stays on the core.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _GOALS = {2: 20, 32: 8, 128: 3}
 
 @dataclass(frozen=True)
 class Spirals(Task):
-    """Tell apart two spirals."""
+    """A classification of two spirals."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
 
     def draw(self, stream):
-        """Draw points of both spirals, and which of them each is of."""
+        """Draw points of both spirals, and the spiral of each."""
         label, radius = stream.integers(2, BATCH), stream.uniform(BATCH)
         angle = torch.pi * (2 * radius + label)
         return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), label.float()
@@ -62,7 +62,7 @@ def mlp(hidden: int) -> nn.Module:
 def timed(
     update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None, *, warm_up: int = _WARM_UP
 ) -> Measure:
-    """Return the measurement of a trial-iteration by updates of so many trials, for which `wait` waits."""
+    """Return the measurement of a trial-iteration, by updates of all trials, for which `wait` waits."""
     for _ in range(warm_up):
         update()
     wait()
@@ -96,13 +96,13 @@ def plain_loop(hidden: int) -> Measure:
 
 
 def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
-    """Return the measurement of a pack, in the layout that the proof says."""
+    """Return the measurement of a pack, in the layout that the proof selects."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
     return pack_of(recipe, trials, device, is_compiled=is_compiled)
 
 
 def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
-    """Return the measurement of a pack of a recipe, in the layout that the proof says."""
+    """Return the measurement of a recipe's pack, in the layout that the proof selects."""
     sizes = (2, 5, 8) if device == "cpu" else (2, 5, 8, trials)
     proof = prove(recipe, sizes=sizes, device=device, is_compiled=is_compiled)
     if proof.layout is None or (is_compiled and proof.uncompiled):

@@ -1,10 +1,10 @@
-"""How often intervals of paired differences hold the truth, and how often tests of paired samples reject.
+"""Coverage of intervals of paired differences, and rejection rates of tests of paired samples.
 
     python -m benchmarks.pairing [--out benchmarks/results/pairing/intervals.csv]
 
-Each study has two methods on the same seeds, whose outcomes are as alike as the law says. Beside what reports use are
-what is usual and what treats the samples as independent. tests.csv, next to the first file, has the tests. The numbers
-depend on the seed and on nothing else.
+Each study has two methods on the same seeds, with outcomes correlated by the law. The reports' methods are compared
+with the usual ones and with ones that treat the samples as independent. tests.csv, next to the first file, has the
+tests. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Ways = Mapping[str, Callable[..., Any]]
 
 @dataclass(frozen=True)
 class Law:
-    """How the outcomes of two methods on the same seeds are distributed.
+    """A distribution of the outcomes of two methods on the same seeds.
 
     Args:
-        name: what the tables call it.
+        name: its name in the tables.
         draw: draws the methods' outcomes, shape [studies, seeds] each; three for the last laws.
-        difference: of their means, first minus second.
+        difference: difference of their means, first minus second.
     """
 
     name: str
@@ -79,12 +79,12 @@ def lognormals(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple
 
 
 def accuracies(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
-    """Draw accuracies near 1 that have nothing in common."""
+    """Draw accuracies near 1, independently."""
     return rng.beta(50, 2, shape), rng.beta(40, 2, shape)
 
 
 def failures(rng: Rng, shape: Shape, *, rates: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Draw accuracies about 0.96, or 0.2 where the method fails, of which a half is common to both."""
+    """Draw accuracies about 0.96, or 0.2 where the method fails; the methods' failures have a correlation of 0.5."""
     fails = outcomes(rng, shape, rates=rates, phi=0.5)
     first, second = (np.where(fail > 0, 0.2, 0.96) + 0.02 * rng.normal(size=shape) for fail in fails)
     return first, second
@@ -97,15 +97,15 @@ def always_more(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
 
 
 def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
-    """Draw times of which about 30% are beyond the end, at 1.7, the first method's multiplied by a factor."""
+    """Draw times with about 30% beyond the end, at 1.7, the first method's multiplied by a factor."""
     return lognormals(rng, shape, shared=shared, factor=factor)
 
 
 def three_times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, ...]:
     """Draw such times of three methods, the first one's multiplied by a factor."""
     common, *own = (rng.normal(size=shape) for _ in range(4))
-    some = [np.exp(math.sqrt(shared) * common + math.sqrt(1 - shared) * each) for each in own]
-    return factor * some[0], some[1], some[2]
+    drawn = [np.exp(math.sqrt(shared) * common + math.sqrt(1 - shared) * each) for each in own]
+    return factor * drawn[0], drawn[1], drawn[2]
 
 
 _END = 1.7
@@ -154,7 +154,7 @@ THREE = [
 
 
 def swept(rng: Rng, shape: Shape, *, shared: float, slope: float) -> tuple[Floats, ...]:
-    """Draw successes at four values of a hyperparameter; what decides is normal, and partly common to a seed."""
+    """Draw successes at four values of a hyperparameter, by a normal number that is partly common to a seed."""
     common = math.sqrt(shared) * rng.normal(size=shape)
     own = math.sqrt(1 - shared)
     return tuple((common + own * rng.normal(size=shape) > slope * value).astype(float) for value in range(4))
@@ -167,20 +167,20 @@ TRENDS = [
 ]
 
 
-def _counted(of: Callable[[int, int, int, int, int], Any]) -> Callable[[Floats, Floats], Floats]:
-    """Compute of each study something that hangs on its counts alone, once for all that have the same."""
+def _counted(statistic: Callable[[int, int, int, int, int], Any]) -> Callable[[Floats, Floats], Floats]:
+    """Compute a statistic of each study's counts, once for all studies with the same counts."""
 
     def compute(first: Floats, second: Floats) -> Floats:
         n = first.shape[1]
         counts = np.stack([first.sum(1), second.sum(1), (first > second).sum(1), (second > first).sum(1)], axis=1)
         different, place = np.unique(counts.astype(int), axis=0, return_inverse=True)
-        return np.array([of(*map(int, row), n) for row in different])[place.ravel()]
+        return np.array([statistic(*map(int, row), n) for row in different])[place.ravel()]
 
     return compute
 
 
 def _mid_p(first_only: int, second_only: int) -> float:
-    """Return McNemar's p-value with half of the probability of what was observed."""
+    """Return McNemar's mid-p-value."""
     n, least = first_only + second_only, min(first_only, second_only)
     if not n:
         return 1.0
@@ -204,7 +204,7 @@ def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) ->
 
 
 def _score(b: int, c: int, n: int, difference: float) -> float:
-    """Return how many standard errors the observed difference is above another, at the likeliest rates given that."""
+    """Return the score of a difference, in standard errors, at the rates that are most likely given it."""
     linear = (2 * n - b + c) * difference - b - c
     root = math.sqrt(max(linear * linear + 8 * n * c * difference * (1 - difference), 0.0))
     variance = n * ((root - linear) / (2 * n) + difference * (1 - difference))
@@ -214,19 +214,19 @@ def _score(b: int, c: int, n: int, difference: float) -> float:
 
 def _flipped(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Return intervals and p-values of sign flips, some studies at a time."""
-    parts = [statistics.sign_flips(some) for some in np.array_split(first - second, -(-len(first) // _AT_ONCE))]
+    parts = [statistics.sign_flips(part) for part in np.array_split(first - second, -(-len(first) // _AT_ONCE))]
     return np.concatenate([bounds for _, bounds, _ in parts]), np.concatenate([p for _, _, p in parts])
 
 
 def _student(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return Student's intervals of the mean difference, and his p-values."""
+    """Return the intervals and p-values of Student's paired test."""
     d, n = first - second, first.shape[1]
     error = d.std(axis=1, ddof=1) / math.sqrt(n)
     return _by_t(d.mean(axis=1), error, np.full(len(d), n - 1.0))
 
 
 def _welch(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return Welch's intervals of the difference of means, and his p-values."""
+    """Return the intervals and p-values of Welch's test."""
     n = first.shape[1]
     v, w = first.var(axis=1, ddof=1) / n, second.var(axis=1, ddof=1) / n
     freedom = (v + w) ** 2 / (v**2 + w**2) * (n - 1)
@@ -251,22 +251,22 @@ def _bca(first: Floats, second: Floats) -> Floats:
     rng = np.random.default_rng(n)
     weights = rng.multinomial(n, [1 / n] * n, size=_RESAMPLES) / n
     low_high = []
-    for some in np.array_split(d, -(-len(d) // _AT_ONCE)):
-        means = np.sort(weights @ some.T, axis=0)
-        centre = some.mean(axis=1)
+    for part in np.array_split(d, -(-len(d) // _AT_ONCE)):
+        means = np.sort(weights @ part.T, axis=0)
+        centre = part.mean(axis=1)
         below = (np.sum(means < centre, axis=0) + np.sum(means == centre, axis=0) / 2) / _RESAMPLES
         bias = special.ndtri(np.clip(below, 1 / _RESAMPLES, 1 - 1 / _RESAMPLES))
-        gap = some - centre[:, None]
+        gap = part - centre[:, None]
         acceleration = np.sum(gap**3, axis=1) / (6 * np.sum(gap**2, axis=1) ** 1.5)
         for z in (-_Z, _Z):
             shares = special.ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
             places = np.clip((shares * _RESAMPLES).astype(int), 0, _RESAMPLES - 1)
-            low_high.append(means[places, np.arange(len(some))])
+            low_high.append(means[places, np.arange(len(part))])
     return np.column_stack([np.concatenate(low_high[::2]), np.concatenate(low_high[1::2])])
 
 
 def _paired_log_rank(first: Floats, second: Floats) -> Floats:
-    """Return p-values of sign flips of log-rank scores, which are those of `paired_log_rank` for two methods."""
+    """Return p-values of sign flips of log-rank scores, equal to those of `paired_log_rank` for two methods."""
     n = first.shape[1]
     both = np.concatenate([first, second], axis=1)
     scores = np.array([statistics.log_rank_scores(np.minimum(t, _END), t < _END) for t in both])
@@ -274,27 +274,27 @@ def _paired_log_rank(first: Floats, second: Floats) -> Floats:
 
 
 def _by_times(test: Callable[..., statistics.LogRank | None]) -> Callable[..., Floats]:
-    """Return p-values of a test of times, study by study; 1 where nothing can be compared."""
+    """Return p-values of a test of times, study by study; 1 where the test can't be computed."""
 
     def compute(*methods: Floats) -> Floats:
         tests = (test([(np.minimum(t, _END), t < _END) for t in study]) for study in zip(*methods, strict=True))
-        return np.array([1.0 if one is None else one.p_value for one in tests])
+        return np.array([1.0 if result is None else result.p_value for result in tests])
 
     return compute
 
 
 def _paired_trend(*values: Floats) -> Floats:
-    """Return p-values of sign flips of slopes, which are those of `paired_trend`."""
+    """Return p-values of sign flips of slopes, equal to those of `paired_trend`."""
     middle = (len(values) - 1) / 2
-    slopes = np.sum([(place - middle) * some for place, some in enumerate(values)], axis=0)
+    slopes = np.sum([(place - middle) * outcomes for place, outcomes in enumerate(values)], axis=0)
     return _flipped(slopes, np.zeros_like(slopes))[1]
 
 
 def _cochran_armitage(*values: Floats) -> Floats:
     """Return p-values of the Cochran-Armitage test; 1 where all or none were solved."""
-    solved, n = np.stack([some.sum(axis=1) for some in values], axis=1).astype(int), values[0].shape[1]
+    solved, n = np.stack([outcomes.sum(axis=1) for outcomes in values], axis=1).astype(int), values[0].shape[1]
     tests = [statistics.cochran_armitage(range(len(values)), row.tolist(), [n] * len(values)) for row in solved]
-    return np.array([1.0 if one is None else one.p_value for one in tests])
+    return np.array([1.0 if result is None else result.p_value for result in tests])
 
 
 INTERVALS: Sequence[tuple[Sequence[Law], Ways]] = (
@@ -351,7 +351,7 @@ def studies(laws: Sequence[Law], count: int, seed: int) -> Iterator[tuple[Law, i
 
 
 def coverage(law: Law, bounds: Floats) -> dict[str, str]:
-    """Count how many intervals there are, and how many of them hold the difference."""
+    """Return the share of studies with an interval, its coverage and its mean width."""
     is_there = np.isfinite(bounds).all(axis=1)
     low, high = bounds[is_there].T
     holds = (low - 1e-9 <= law.difference) & (law.difference <= high + 1e-9)
@@ -366,14 +366,14 @@ def main(words: Sequence[str] | None = None) -> None:
     intervals: list[dict[str, Any]] = []
     for laws, ways in INTERVALS:
         for law, n, methods in studies(laws, arguments.studies, arguments.seed):
-            for name, of in ways.items():
-                intervals.append({"distribution": law.name, "n": n, "interval": name} | coverage(law, of(*methods)))
+            for name, way in ways.items():
+                intervals.append({"distribution": law.name, "n": n, "interval": name} | coverage(law, way(*methods)))
     tests: list[dict[str, Any]] = []
     for laws, ways in TESTS:
         for law, n, methods in studies(laws, arguments.studies, arguments.seed):
             truth = "differ" if law.difference else "equal"
-            for name, of in ways.items():
-                rejected = np.mean(of(*methods) <= LEVEL)
+            for name, way in ways.items():
+                rejected = np.mean(way(*methods) <= LEVEL)
                 tests.append({"distribution": law.name, "truth": truth, "n": n, "test": name, "rejected": rejected})
     finish(intervals, arguments)
     arguments.out = arguments.out and Path(arguments.out).with_name("tests.csv")

@@ -1,12 +1,11 @@
-"""Where an update of a pack spends its time, in microseconds a trial-iteration: torch's parts, and XLA's.
+"""Parts of an update's time in a pack, in microseconds a trial-iteration: torch's parts, and XLA's.
 
     python -m benchmarks.parts [--hidden 2 32 128] [--packs 1 16 64 512] [--out benchmarks/results/parts.csv]
 
-The network and the task of `benchmarks.packed`, on one core. `unrecorded` is what an update takes before torch has
-recorded it: vmap and autograd find its operations out anew. The other columns of torch are parts of an update from then
-on: what the streams draw, the recorded operations of loss and gradient, copying gradients into the flat array, the
-optimiser's step. XLA's are what the streams draw, for 64 iterations at once, and all else: the program and the copies
-to and from it.
+The network and the task of `benchmarks.packed`, on one core. `unrecorded` is an update before torch has recorded it:
+vmap and autograd trace its operations anew. The other columns of torch are parts of later updates: draws of the
+streams, the recorded operations of loss and gradient, copies of gradients into the flat array, the optimiser's step.
+XLA's are the draws for 64 iterations at once, and the program with the copies to and from it.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _RECORDED = 70
 def parts(hidden: int, trials: int) -> dict[str, Measure]:
     """Return the measurement of each part."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
-    some = [Member(seed=seed) for seed in range(trials)]
-    unrecorded, pack = SideBySide(recipe, some), SideBySide(recipe, some)
+    members = [Member(seed=seed) for seed in range(trials)]
+    unrecorded, pack = SideBySide(recipe, members), SideBySide(recipe, members)
     pack.update(_RECORDED)
-    compiled = XlaSideBySide(recipe, some, layout=PackLayout(multiple=16, backend="xla"))
+    compiled = XlaSideBySide(recipe, members, layout=PackLayout(multiple=16, backend="xla"))
     flat = pack._flat
     numbers = drawn(pack.draws, pack._seeds, 0)
     inputs = flat.parts("weight"), pack._others, pack._strengths(), pack._setup

@@ -1,10 +1,10 @@
-"""Scripts that a user would write instead of a study: the same trials by other libraries.
+"""Scripts that run the same trials with other libraries instead of a study.
 
 python peer_scripts.py WAY KIND TRIALS SECONDS
 python peer_scripts.py start program TIMES 0
 
-This file is copied into an empty folder and run there, because the time of its whole process is measured. So it imports
-each library only where it is needed. The second form prints the mean milliseconds of the program alone.
+This file is copied into an empty folder and run there, because the time of its whole process is measured. So each
+library is imported only where it is needed. The second form prints the mean milliseconds of the program alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Train = Callable[[int], float]
 
 
 def train_function(seed: int, seconds: float) -> float:
-    """Compute for so many seconds of this thread's CPU time, as a training would."""
+    """Compute for so many seconds of this thread's CPU time, in place of a training."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
@@ -106,7 +106,7 @@ def optuna(train: Train, trials: int) -> list[float]:
 
 
 def optimize(train: Train, trials: int) -> None:
-    """Take trials of the shared study; a trial's number is its seed."""
+    """Run trials of the shared study; a trial's number is its seed."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

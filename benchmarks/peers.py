@@ -1,4 +1,4 @@
-"""Overhead per trial of `study run`, beside that of other libraries: functions of several durations, and programs.
+"""Overhead per trial of `study run`, beside other libraries: functions of several durations, and programs.
 
 python -m benchmarks.peers [--seconds-a-trial S ...] [--trials N] [--rounds N] [--only WAY ...] [--out FILE.csv]
 python -m benchmarks.peers --kind program [--only WAY ...] [--out FILE.csv]
@@ -77,7 +77,7 @@ PROGRAM_TARGET_MS = 15.0
 
 
 class Key(NamedTuple):
-    """A run: the kind of its trials, by what, how many, and the seconds of CPU time of each."""
+    """A run: the kind of its trials, the way to run them, their number, and the CPU seconds of each."""
 
     kind: str
     way: str
@@ -98,7 +98,7 @@ def study_words(key: Key) -> list[str]:
 
 
 def write_files(kind: str, folder: Path) -> None:
-    """Write the study, what it trains, and the peers' scripts into an empty folder."""
+    """Write the study, its training code, and the peers' scripts into an empty folder."""
     (folder / "nothing.py").write_text(MODULE)
     (folder / SCRIPT).write_text(PROGRAM)
     (folder / "nothing.yaml").write_text(json.dumps({"study": "nothing", "seeds": 1, **METRICS, **STUDIES[kind]}))
@@ -120,18 +120,18 @@ def program_s(key: Key, seconds: float) -> float:
 
 
 def use_two_cores() -> None:
-    """Keep this process, and those that it starts, on two cores, where the system can."""
+    """Keep this process, and those that it starts, on two cores, if the system can."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
 
 
 def is_installed(way: str) -> bool:
-    """Return whether the packages of a way are installed."""
+    """Return True if the packages of a way are installed."""
     return all(find_spec(name) is not None for name in PACKAGES.get(way, []))
 
 
 def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
-    """Return the most milliseconds that a trial should take beyond the start; None without a target."""
+    """Return the target for a trial's overhead in milliseconds; None without a target."""
     if key.kind == "program" and key.way in OPTIONS:
         return statistics.median(alone_s) * 1e3 + PROGRAM_TARGET_MS
     return TARGETS_MS.get((key.kind, key.way)) if key.trial_s == 0 else None
@@ -140,8 +140,8 @@ def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
 def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -> list[float]:
     """Return each round's overhead in milliseconds per trial.
 
-    It is the time of the run, less that of a run of one empty trial, and less the trials' own time, which a way's
-    processes share.
+    It is the time of the run, less that of a run of one empty trial, and less the trials' own time, divided among the
+    way's processes.
     """
     busy_s = key.trial_s / (1 if "--local" in key.way else CORES)
     return [
@@ -154,7 +154,7 @@ def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[flo
     known = {"kind": key.kind, "way": key.way, "trial_s": f"{key.trial_s:g}", "trials": str(key.trials)}
     if key.way == ALONE:
         empty = dict.fromkeys(("start_s", *spread("total_s", [0])), "")
-        return known | empty | spread("ms_a_trial", [one * 1e3 for one in alone_s]) | {"target_ms": ""}
+        return known | empty | spread("ms_a_trial", [seconds * 1e3 for seconds in alone_s]) | {"target_ms": ""}
     total_s, start_s = measured[key], measured[Key(key.kind, key.way, 1)]
     target = target_ms(key, alone_s)
     return (
@@ -180,7 +180,7 @@ def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     ways = [*OPTIONS, *PEERS]
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=500, help="most trials of a run (default: %(default)s)")
@@ -206,7 +206,7 @@ def main(words: Sequence[str] | None = None) -> None:
         runs.append(alone)
     measured = in_turns(measures, rounds=arguments.rounds, seconds=0)
     rows = [row(key, measured, measured.get(alone, [])) for key in runs]
-    noted = {", ".join(map(str, key)): [round(one, 4) for one in took_s] for key, took_s in measured.items()}
+    noted = {", ".join(map(str, key)): [round(seconds, 4) for seconds in took_s] for key, took_s in measured.items()}
     finish(rows, arguments, runs_s=noted)
 
 

@@ -1,8 +1,7 @@
-"""What one writes without a service: one trial, plain PyTorch, autograd, torch.optim.Adam.
+"""The baseline without a service: one trial, plain PyTorch, autograd, torch.optim.Adam.
 
-Layers, regulariser and clipping are written the straight way, with torch's own operations. The project's units would
-be slower here: they see to it that a trial's bits don't depend on its pack, which one trial alone has no need of. A
-test holds both to the same numbers.
+Layers, regulariser and clipping use torch's own operations. The project's units would be slower here: they keep a
+trial's bits independent of its pack, which a single trial doesn't need. A test holds both to the same numbers.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def output(network: Network, x: Tensor) -> Tensor:
 
 
 def penalty(network: Network) -> Tensor | None:
-    """Compute the linear sparsity regulariser of both layers, or None where there is none."""
+    """Compute the linear sparsity regulariser of both layers; None without bounded weights."""
     found = None
     for layer in network.layers:
         for name, kind in layer.traits.bounded.items():
@@ -112,7 +111,7 @@ def penalty(network: Network) -> Tensor | None:
 
 
 def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
-    """Give the measurement of an iteration of the loop, warmed up.
+    """Return the measurement of an iteration of the loop, warmed up.
 
     Args:
         cell: of the arithmetic task, multiplying, with one range and weights that are clipped.
@@ -127,7 +126,7 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
     first, second = torch.from_numpy(task_of(typed_cell(cell)).masks(0)).to(device)
     low, high = cell.value("interpolation_range")[0]
     iteration = 0
-    # The CPU's own time doesn't count what others on the machine take; a GPU's work isn't in it.
+    # CPU time excludes other processes on the machine, but also a GPU's work.
     clock = time.perf_counter if device == "cuda" else time.process_time
 
     def step() -> Tensor:

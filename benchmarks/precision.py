@@ -1,10 +1,10 @@
-"""How often means hold the truth when seeds are added until their interval is narrow: two rules, five distributions.
+"""Coverage of means when seeds are added until the interval is narrow: two rules, five distributions.
 
     python -m benchmarks.precision [--out benchmarks/results/precision.csv]
 
 Each study wants the mean to a half-width that is a share of the distribution's deviation, adds 20 seeds at a time, and
-has 1,000 at most. Student's interval looks after every batch, first after 20 or 40 seeds; Stein's rule computes from
-the first 20 or 40 how many there are to be. The numbers depend on the seed and on nothing else.
+has 1,000 at most. Student's interval looks after every batch, first after 20 or 40 seeds. Stein's rule computes the
+number of seeds from the first 20 or 40. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class Studies:
         self.means = means + centre
         self.deviations = np.sqrt(np.maximum(squares, 0) / np.maximum(n - 1, 1))
 
-    def at(self, of: Floats, n: Counts) -> Floats:
-        """Select of each study what belongs to its number of values."""
-        return np.asarray(of[np.arange(len(of)), n - 1])
+    def at(self, statistic: Floats, n: Counts) -> Floats:
+        """Select each study's value of a statistic at its number of seeds."""
+        return np.asarray(statistic[np.arange(len(statistic)), n - 1])
 
 
 def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
-    """Stop at the first look at which Student's interval is narrow; give the seeds, and how far intervals reach."""
+    """Stop at the first look with a narrow Student's interval; return the seeds and the half-widths."""
     looks = np.arange(first, MOST + 1, BATCH)
     deviations = studies.deviations[:, looks - 1]
     is_narrow = (quantile(looks) * deviations / np.sqrt(looks) <= half_width) & (deviations > 1e-12)
@@ -90,11 +90,11 @@ def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floa
 
 
 def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Floats]]]]:
-    """List the rules, each with its first look."""
+    """Yield the rules, each with its first look."""
     for first in FIRST_LOOKS:
-        yield f"Student's, first look at {first}", lambda some, width, first=first: sequential(some, width, first)
+        yield f"Student's, first look at {first}", lambda studies, width, first=first: sequential(studies, width, first)
     for first in FIRST_LOOKS:
-        yield f"Stein's, first {first}", lambda some, width, first=first: stein(some, width, first)
+        yield f"Stein's, first {first}", lambda studies, width, first=first: stein(studies, width, first)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -104,13 +104,13 @@ def main(words: Sequence[str] | None = None) -> None:
     for law, (draw, mean, deviation) in LAWS.items():
         tell(law)
         rng = np.random.default_rng([arguments.seed, zlib.crc32(law.encode())])
-        some = Studies(draw(rng, (arguments.studies, MOST)), mean)
+        studies = Studies(draw(rng, (arguments.studies, MOST)), mean)
         for share in SHARES:
             for way, stop in ways():
-                n, reach = stop(some, share * deviation)
-                holds = np.abs(some.at(some.means, n) - mean) <= reach
-                of = f"{law}, ±{share:g} deviations"
-                rows.append({"of": of, "way": way, "share": f"{holds.mean():.4f}", "mean_seeds": f"{n.mean():.1f}"})
+                n, reach = stop(studies, share * deviation)
+                holds = np.abs(studies.at(studies.means, n) - mean) <= reach
+                case = f"{law}, ±{share:g} deviations"
+                rows.append({"of": case, "way": way, "share": f"{holds.mean():.4f}", "mean_seeds": f"{n.mean():.1f}"})
     finish(rows, arguments)
 
 

@@ -1,13 +1,12 @@
-"""Microseconds of a trial-iteration of the tasks that train in packs: packs of a preset against one trial at a time.
+"""Microseconds of a trial-iteration of the packed tasks: packs of a preset against one trial at a time.
 
     python -m benchmarks.presets [--presets digits-product recurrent] [--out benchmarks/results/presets.csv]
     python -m benchmarks.presets --device cuda --pack 512 --out presets-gpu.csv
 
-Of each preset the models named here are trained as its file says, on one core, without evaluation: packs as torch
-computes them, and as XLA compiles them. One trial at a
-time is measured twice: by the same engine in packs of one, and in a plain loop of torch, which draws the same batches
-and uses `torch.optim.Adam`, without regularisers and clipping. With a device, the engine trains there, and the plain
-loop stays on the core.
+The models named here are trained as their preset's file says, on one core, without evaluation. Packs are measured in
+torch and compiled by XLA. One trial at a time is measured twice: by the same engine in packs of one, and in a plain
+loop of torch. The loop draws the same batches and uses `torch.optim.Adam`, without regularisers and clipping. With a
+device, the engine trains there, and the plain loop stays on the core.
 """
 
 from __future__ import annotations
@@ -51,13 +50,15 @@ _LONG = 10_000_000
 
 
 def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
-    """Return the engine of a preset, the first cell of a model, cut so that only the start is evaluated, and a pack.
+    """Return a preset's engine, and a model's first cell, cut so that only the start is evaluated, with its pack size.
 
     Returns:
-        Engine, cell, and how many trials of the cell a pack of the study has.
+        Engine, cell, and the number of its trials in a pack of the study.
     """
     file: dict[str, Any] = yaml.safe_load(preset_text(preset))
-    file["models"] = [one for one in file["models"] if model in (one, one["name"] if isinstance(one, dict) else one)]
+    file["models"] = [
+        entry for entry in file["models"] if model in (entry, entry["name"] if isinstance(entry, dict) else entry)
+    ]
     file["protocol"] = {"iterations": _LONG, "evaluate_every": _LONG}
     for name in ("success", "references"):
         file.pop(name, None)

@@ -3,9 +3,9 @@
     python -m benchmarks.pruning --out benchmarks/results/pruning.csv
 
 Three functions are trained to their end for a pool of random settings, each with a seed of its own. A repetition draws
-trials from the pool, in random order, and replays them on simulated workers, a step of each in turn, asynchronously.
-Each rule sees what it would see in a study: values as they come. All have the same rungs: halving at steps 1, 3 and 9
-with a factor of 3, the median rule at each step from the third on.
+trials from the pool in random order. It replays them on simulated workers, asynchronously, a step of each in turn. Each
+rule sees values as they come, as in a study. All have the same rungs: halving at steps 1, 3 and 9 with a factor of 3,
+the median rule at each step from the third on.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ FUNCTIONS: Mapping[str, Callable[[np.random.Generator], Curve]] = {
 
 
 class Rule(Protocol):
-    """Decides whether a trial is stopped at a step, from 1, given its value there."""
+    """A rule that decides if a trial stops at a step, from 1, given its value there."""
 
     def stops(self, trial: int, step: int, value: float) -> bool: ...
 
@@ -126,7 +126,7 @@ class InMemory:
         self._at: dict[int, dict[str, dict[str, float]]] = {}
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Record that a trial of a cell has come to a rung."""
+        """Record that a trial of a cell has reached a rung."""
         self._at.setdefault(rung, {}).setdefault(cell_id, {})[trial_id] = value
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
@@ -191,7 +191,7 @@ class OfRay:
 
 
 class Never:
-    """Stops nothing."""
+    """A rule that stops nothing."""
 
     def stops(self, trial: int, step: int, value: float) -> bool:
         """Return False."""
@@ -223,9 +223,9 @@ class Replay:
     """Result of a replay.
 
     Args:
-        saved: the share of all steps that weren't made.
-        stopped_winner: whether the trial that would have ended best was stopped.
-        share_better: the share of the trials that would have ended better than the best one that was found.
+        saved: the share of all steps that were saved.
+        stopped_winner: whether the trial with the best final value was stopped.
+        share_better: the share of trials with a better final value than the best trial found.
     """
 
     saved: float
@@ -271,16 +271,16 @@ def _rows(arguments: Namespace) -> Iterator[dict[str, Any]]:
         drawn = [rng.permutation(len(pool))[: arguments.trials] for _ in range(arguments.repetitions)]
         for title, make in RULES.items():
             replays = [replay([pool[i] for i in rows], make()) for rows in drawn]
-            saved = [one.saved for one in replays]
+            saved = [result.saved for result in replays]
             yield {
                 "function": name,
                 "rule": title,
                 "repetitions": len(replays),
                 "saved": f"{statistics.mean(saved):.4f}",
                 "saved_sd": f"{statistics.stdev(saved):.4f}",
-                "winner_stopped": sum(one.stopped_winner for one in replays),
-                "share_better": f"{statistics.mean(one.share_better for one in replays):.4f}",
-                "share_better_most": f"{max(one.share_better for one in replays):.4f}",
+                "winner_stopped": sum(result.stopped_winner for result in replays),
+                "share_better": f"{statistics.mean(result.share_better for result in replays):.4f}",
+                "share_better_most": f"{max(result.share_better for result in replays):.4f}",
             }
 
 

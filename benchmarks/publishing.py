@@ -4,9 +4,9 @@
 
 The minimum is `create_run`, `log_batch` and `set_terminated` of each trial, with the tags, parameters and metrics that
 the publisher writes. The publisher of `study run` reads the same trials from the store: in packs of one and of fifty,
-all queued at once, and in packs of one, ten of them queued a second. After each pack the counts are queued, as a run
-does. Both publish in turn, each time into a new experiment: to a new database in a file, and to MLflow's
-server on such a database. The figures are the CPU time of the publishing process, and of the server's processes.
+all queued at once, and in packs of one, ten of them queued a second. After each pack the counts are queued, as in a
+run. Both publish in turn, each time into a new experiment: in a new database in a file, and on MLflow's server with
+such a database. The figures are the CPU time of the publishing process, and of the server's processes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Publishing:
         client = connect(uri)
         experiment = client.create_experiment(study, artifact_location=place_of_files(uri, study))
         above = client.create_run(experiment, run_name=study).info.run_id
-        runs = [trial_run(*one) for one in made_up(self.trials, self.points)]
+        runs = [trial_run(*item) for item in made_up(self.trials, self.points)]
         began = self._cpu_s()
         for run in runs:
             tags = {**run.tags, KIND: "trial", PACK: "pack-000000", PARENT: above, **user()}
@@ -109,7 +109,7 @@ class Publishing:
         return self._spent(began)
 
     def publisher(self, pack: int, packs_a_second: float) -> Callable[[float], Cpu]:
-        """Store the trials in packs, and return the measurement of the publisher, until it is closed."""
+        """Store the trials in packs, and return the publisher's measurement, until it is closed."""
         stored = self._stored(pack)
 
         def measure(_: float) -> Cpu:
@@ -149,7 +149,7 @@ class Publishing:
         return uri, study
 
     def _cpu_s(self) -> Cpu:
-        """Return the seconds of CPU time of this process, and of those below it."""
+        """Return the CPU seconds of this process and its descendants."""
         below_s = 0
         for child in below(os.getpid()) if self.server else ():
             fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()

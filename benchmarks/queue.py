@@ -1,10 +1,10 @@
-"""Measure the requests that the queue of packs answers in a second, by the number of workers.
+"""Requests that the queue of packs answers in a second, by the number of workers.
 
     python -m benchmarks.queue --out benchmarks/results/queue.csv
 
-Only the requests of the workers exist: two processes send them, 32 at once each. With each request, a worker says that
-its pack is done, and is handed another one. The queue shares its cores with what sends the requests; the processor time
-of its process says what it would serve with a core of its own.
+Only the requests of the workers exist: two processes send them, 32 at once each. With each request, a worker reports
+its pack as done and receives another one. The queue shares its cores with the senders; the processor time of its
+process gives the rate on a core of its own.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SENDERS, _AT_ONCE = 2, 32
 
 @ray.remote(num_cpus=0)
 class Sender:
-    """Sends the requests of some workers."""
+    """A sender of the requests of some workers."""
 
     def __init__(self, queue: QueueHandle, workers: Sequence[int]) -> None:
         self._queue, self._workers, self._held = queue, workers, dict[int, list[str]]()
 
     def hand_out(self) -> int:
-        """Ask for each worker's next packs, and return how many there were."""
+        """Ask for each worker's next packs, and return their number."""
         calls = (self._ask(worker) for worker in self._workers)
         handed = [packs for packs, _, _ in _answers(calls)]
         self._held = {worker: [p.id for p in packs] for worker, packs in zip(self._workers, handed, strict=True)}
@@ -54,7 +54,7 @@ class Sender:
 
 
 def _answers(calls: Iterable[Any]) -> Iterator[Any]:
-    """Yield the answers to calls in their order, while some more are under way."""
+    """Yield the answers to calls in their order, while more calls are under way."""
     under_way: list[Any] = []
     for call in calls:
         under_way.append(call)
@@ -64,7 +64,7 @@ def _answers(calls: Iterable[Any]) -> Iterator[Any]:
 
 
 def _queues() -> set[Path]:
-    """List the processes of queues, which other studies on this machine may have too."""
+    """List the processes of queues; other studies on this machine may have some too."""
     found = set()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
@@ -102,7 +102,7 @@ def measure(workers: int, packs: int) -> dict[str, float]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--packs", type=int, default=20_000)
     options.add_argument("--workers", type=int, nargs="+", default=WORKERS)

@@ -61,7 +61,7 @@ def store(root: Path, planned: Plan) -> None:
 
 
 def _weights(members: Sequence[Trial], random: np.random.Generator) -> list[Weights]:
-    """Give every trial random weights, of the shapes that its network has."""
+    """Return random weights for every trial, of its network's shapes."""
     cell = members[0].cell
     network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size"))
     shapes = {
@@ -105,7 +105,7 @@ def _made_up(trial: Trial, random: np.random.Generator) -> tuple[Result, Curve]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--cells", type=int, default=400)
     options.add_argument("--seeds", type=int, default=50)

@@ -1,10 +1,10 @@
-"""How often intervals of the restricted mean hold it: synthetic studies of distributions that are hard on them.
+"""Coverage of intervals of the restricted mean: synthetic studies of difficult distributions.
 
     python -m benchmarks.restricted [--studies N] [--seed N] [--out benchmarks/results/restricted.csv]
 
-Beside the interval of `restricted_means` two others, of the same studies: mean ± 1.96 standard errors by Greenwood's
-formula, and a score interval like Wilson's. Times are in units of `until`. The numbers depend on the seed alone. Last,
-the least coverage over many distributions with three values, which is computed.
+The interval of `restricted_means` is compared with two others on the same studies: mean ± 1.96 standard errors by
+Greenwood's formula, and a score interval like Wilson's. Times are in units of `until`. The numbers depend on the seed
+alone. The last rows have the computed least coverage over many distributions with three values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Interval = Callable[[Floats, Bools], Floats]
 
 
 def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
-    """Draw uniformly between two times with a share each, never with the rest; give the mean of min(time, 1), too."""
+    """Return draws from a mixture of uniform times and infinity, and the mean of min(time, 1)."""
     shares, lows, highs = (np.array(column) for column in zip(*parts, (0.0, NEVER, NEVER), strict=True))
     shares[-1] = max(0.0, 1 - shares.sum())
 
@@ -51,7 +51,7 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
 
 
 def continuous(distribution: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
-    """Return draws from a distribution, of which so many are solved by `until`, and the mean of min(time, 1)."""
+    """Return draws from a distribution with this share solved by `until`, and the mean of min(time, 1)."""
     end = float(distribution.ppf(solved))
     mean = float(integrate.quad(distribution.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
     return lambda rng, shape: distribution.rvs(size=shape, random_state=rng) / end, mean
@@ -76,7 +76,7 @@ CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
-    """Return each distribution, its mean, and whether trials end early."""
+    """Return each distribution, its mean, and True if trials end early."""
     complete = {name: (*distribution, False) for name, distribution in DISTRIBUTIONS.items()}
     return complete | {f"{name}; ended at random": (*DISTRIBUTIONS[name], True) for name in CENSORED}
 
@@ -113,7 +113,7 @@ def products(times: Floats, solved: Bools) -> Floats:
 
 
 def greenwood(times: Floats, solved: Bools) -> Floats:
-    """Bound by the mean ± z standard errors, within 0 and 1; none where the error is zero or there is none."""
+    """Bound by the mean ± z standard errors, within 0 and 1; NaN where the error is zero or undefined."""
     estimates = _estimates(times, solved)
     error = np.where(estimates.standard_error > 0, estimates.standard_error, np.nan)
     reach = normal_quantile(0.95) * error
@@ -124,7 +124,7 @@ def score(times: Floats, solved: Bools) -> Floats:
     """Bound the time saved, 1 - mean, by a score interval: Wilson's, if a success saves all.
 
     The m with (m - μ)² <= z² (m r - m²)/n', where μ is the time saved, r the ratio of its second to its first moment
-    with one success at 0 more, and n' the number of trials that Greenwood's error amounts to.
+    with one success at 0 more, and n' the number of trials that Greenwood's error implies.
     """
     estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)
@@ -154,14 +154,14 @@ INTERVALS: Mapping[str, Interval] = {"restricted_means": products, "score": scor
 
 
 def drawn(distribution: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:
-    """Draw when trials were solved, or ended."""
+    """Draw the times of success, or of the end."""
     at = distribution(rng, shape)
     end = rng.uniform(0, 1.5, shape) if is_censored else np.ones(shape)
     return np.minimum(at, end), at <= end
 
 
 def held(bounds: Floats, truth: float) -> dict[str, str]:
-    """Count what intervals hold, of those studies that have one, and give their mean width."""
+    """Return the share of studies with an interval, and its coverage and mean width."""
     known = bounds[~np.isnan(bounds[:, 0])]
     if not len(known):
         return {"with_interval": "0.0000", "coverage": "", "width": ""}

@@ -1,11 +1,11 @@
-"""How often intervals over several cells hold the truth: interquartile means, profiles, probabilities of improvement.
+"""Coverage of intervals over several cells: interquartile means, profiles, probabilities of improvement.
 
     python -m benchmarks.robust [--studies N] [--seed N] [--out benchmarks/results/robust/interquartile-mean.csv]
 
-Beside the package's intervals stand those that are usual, and those that lost against them; they see a tenth of the
-studies. "Shared" seeds are the same in all cells and both methods, and half of the variance behind their values is the
-seed's; otherwise each cell and each method has seeds of its own. Where a method has more than 100 values there are a
-quarter as many studies, of more than 400 an eighth. The numbers depend on the seed alone.
+The package's intervals are compared with the usual ones, and with ones that were rejected; these see a tenth of the
+studies. "Shared" seeds are the same in all cells and both methods, and cause half of the variance of the latent values.
+Otherwise each cell and each method has seeds of its own. Where a method has more than 100 values there are a quarter as
+many studies, of more than 400 an eighth. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Law:
     """The distributions of two methods.
 
     Args:
-        name: what the tables call them.
-        first: that of the first method, or of the only one.
-        second: that of the second; None if there is only one.
-        apart: by how much each cell's values are greater than those of the one before.
+        name: their name in the tables.
+        first: distribution of the first method, or of the only one.
+        second: distribution of the second method; None if there is only one.
+        apart: increase of the values from each cell to the next.
     """
 
     name: str
@@ -114,11 +114,13 @@ def drawn(rng: np.random.Generator, law: Law, shape: tuple[int, int, int], *, ar
     common = math.sqrt(rho) * rng.normal(size=(*shape[:2], 1))
     place = law.apart * np.arange(shape[2])
     methods = [law.first] if law.second is None else [law.first, law.second]
-    return [of(special.ndtr(common + math.sqrt(1 - rho) * rng.normal(size=shape))) + place for of in methods]
+    return [
+        quantile(special.ndtr(common + math.sqrt(1 - rho) * rng.normal(size=shape))) + place for quantile in methods
+    ]
 
 
 def seed_values_of(values: Floats, *, are_shared: bool, method: int) -> SeedValues:
-    """Name the seeds of a study: the same in all cells, or others."""
+    """Label the values of a study by seed: the same seeds in all cells, or others."""
     n, cells = values.shape
 
     def seed(cell: int, number: int) -> Any:
@@ -172,31 +174,31 @@ MIDDLES: Mapping[str, Callable[[SeedValues], tuple[float, float]]] = {
 
 
 def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Bound the interquartile mean of each study; the truth is the integral of the middle half."""
+    """Yield each bound of the interquartile mean; the truth is the integral of the middle half."""
     x = law.first((np.arange(_GRID) + 0.5) / _GRID)
     truth, scale = float(x[_GRID // 4 : 3 * _GRID // 4].mean()), float(x.std())
     for name, bound in MIDDLES.items():
-        # of one cell, all but the last are the same or in the table of centres
-        some = _some(studies, name == next(iter(MIDDLES)))
+        # with one cell, all but the package's are the same, or in the table of centres
+        sample = _some(studies, name == next(iter(MIDDLES)))
         if cells > 1 or name == next(iter(MIDDLES)):
-            yield name, [bound(first) for (first,) in some], truth, scale
+            yield name, [bound(first) for (first,) in sample], truth, scale
 
 
 # --- profiles ---------------------------------------------------------------------------------------------------
 
 
 def _of_cell(values: SeedValues) -> float:
-    """Reach as far as the band of a single cell."""
+    """Return the reach of a single cell's band."""
     return _kolmogorov(len(values.samples[0]), 0.95)
 
 
 def _inequality(values: SeedValues) -> float:
-    """Reach as far as an inequality allows for any law: the mean over cells of a seed is between 0 and 1."""
+    """Return the reach that an inequality allows for any law: a seed's mean over cells is between 0 and 1."""
     return math.sqrt(math.log(2 * math.e / 0.05) / (2 * len(values.samples[0])))
 
 
 def _bootstrap_band(values: SeedValues) -> float:
-    """Reach as far as 95% of resamples' profiles do."""
+    """Return the reach of 95% of resampled profiles."""
     n, cells = len(values.samples[0]), len(values.samples)
     parts: Sequence[Block] = blocks(values.samples)
     return float(np.quantile(distances_of(parts, n, cells), 0.95))
@@ -215,7 +217,7 @@ BANDS: Mapping[str, Callable[[SeedValues], float]] = {
 
 
 def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Bound the greatest distance of each study's profile from the true one; the width is that of the band."""
+    """Yield the greatest distance of each study's profile from the true one; the width is that of the band."""
     matrices = [np.array([list(sample.values()) for sample in first.samples]).T for (first,) in studies]
     distances = [greatest_distance(law, values) for values in matrices]
     for name, reach in BANDS.items():
@@ -224,7 +226,7 @@ def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, B
 
 
 def greatest_distance(law: Law, values: Floats) -> float:
-    """Find how far the profile of a study is from the true one at any threshold."""
+    """Return the greatest distance between a study's profile and the true one over thresholds."""
     cells = values.shape[1]
     grid = law.first((np.arange(_GRID) + 0.5) / _GRID)
     found, counts = np.unique(values, return_counts=True)
@@ -249,21 +251,22 @@ def _all_pairs(of: SeedValues, over: SeedValues) -> tuple[Floats, Floats]:
 
 
 def _share(a: Floats, b: Floats) -> Floats:
-    """Return the share of all pairs in which the first is better, the last axis being seeds, over the last two."""
+    """Return the share of pairs in which the first is better; the last two axes are cells and seeds."""
     better = (a[..., :, None] > b[..., None, :]) + 0.5 * (a[..., :, None] == b[..., None, :])
     return np.asarray(better.mean(axis=(-3, -2, -1)))
 
 
 def _percentiles(of: SeedValues, over: SeedValues) -> tuple[float, float]:
-    """Resample the runs of each method in each cell, as if no two had a seed in common, and take percentiles."""
+    """Resample the runs of each method in each cell independently, and return percentiles."""
     a, b = _all_pairs(of, over)
     rng = np.random.default_rng(0)
     shares = []
     for _ in range(10):
-        some = [
-            np.take_along_axis(one[None], rng.integers(one.shape[1], size=(20, *one.shape)), axis=2) for one in (a, b)
+        resampled = [
+            np.take_along_axis(runs[None], rng.integers(runs.shape[1], size=(20, *runs.shape)), axis=2)
+            for runs in (a, b)
         ]
-        shares.append(_share(*some))
+        shares.append(_share(*resampled))
     low, high = np.quantile(np.concatenate(shares), [0.025, 0.975])
     return low, high
 
@@ -275,14 +278,14 @@ IMPROVEMENTS: Mapping[str, Callable[[SeedValues, SeedValues], tuple[float, float
 
 
 def of_improvements(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Bound the probability of each study; the truth compares the quantiles of both methods."""
+    """Yield each bound of the probability; the truth compares the quantiles of both methods."""
     u = (np.arange(_GRID) + 0.5) / _GRID
     assert law.second is not None
     first, second = law.first(u), np.sort(law.second(u))
     truth = float(sum(np.searchsorted(second, first, side).mean() for side in ("left", "right")) / 2 / _GRID)
     for name, bound in IMPROVEMENTS.items():
-        some = _some(studies, name == next(iter(IMPROVEMENTS)))
-        yield name, [bound(of, over) for of, over in some], truth, 1.0
+        sample = _some(studies, name == next(iter(IMPROVEMENTS)))
+        yield name, [bound(of, over) for of, over in sample], truth, 1.0
 
 
 # --- counting ---------------------------------------------------------------------------------------------------
@@ -300,7 +303,7 @@ OF: Mapping[str, tuple[Sequence[Law], Callable[..., Iterator[tuple[str, Bounds, 
 
 
 def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw the studies of a law, and count for each interval how many hold what it is of."""
+    """Draw the studies of a law, and count the intervals that hold the truth."""
     law, bounds_of = OF[what][0][place], OF[what][1]
     tell(f"{what}: {law.name}")
     rows = []
@@ -310,7 +313,7 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
         rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), n, cells, are_shared])
         count = max(1, studies // next(share for most, share in SHARES.items() if n * cells <= most))
         methods = drawn(rng, law, (count, n, cells), are_shared=are_shared)
-        some = [
+        sample = [
             [seed_values_of(values, are_shared=are_shared, method=method) for method, values in enumerate(study)]
             for study in zip(*methods, strict=True)
         ]
@@ -318,7 +321,7 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
         head = {"of": what, "distribution": law.name, "cells": cells, "seeds": seeds, "n": n}
         rows += [
             head | {"interval": name} | held(np.array(bounds) / scale, truth / scale)
-            for name, bounds, truth, scale in bounds_of(law, some, cells)
+            for name, bounds, truth, scale in bounds_of(law, sample, cells)
         ]
     return rows
 

@@ -1,10 +1,10 @@
-"""A million trials through Ray and the store with an engine that does nothing: what the service itself costs.
+"""Overhead of a million trials through Ray and the store, with an engine that does nothing.
 
 python -m benchmarks.scale [--trials N] [--pack-size N] [--out FILE.csv]
 
-A driver of its own runs the study with `study.run.run`, as `study run` does, with MLflow off, and notes what it holds
-whenever it hears of a pack that is done. When it has heard of half of them it kills itself (kill -9), and is started
-again; at the end it is started once more, with nothing left to do. When packs were stored is read from their files.
+A driver of its own runs the study with `study.run.run`, as `study run` does, with MLflow off. It notes its memory
+whenever it hears of a finished pack. After half of the packs it kills itself (kill -9) and is started again; at the end
+it is started once more, with nothing left to do. The times of stored packs are read from their files.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RUN = "STUDY_BENCHMARK_RUN"
 
 
 class Idle(Training):
-    """Has trained as soon as it is asked."""
+    """A training that is done as soon as it is asked."""
 
     def __init__(self, pack: Pack) -> None:
         self._pack = pack
@@ -70,20 +70,20 @@ class Idle(Training):
 
     @property
     def done(self) -> bool:
-        """Say whether it was asked."""
+        """Return True after the first `advance`."""
         return self._done
 
     def advance(self, for_s: float) -> Progress:
-        """End."""
+        """End the training."""
         self._done = True
         return Progress(self._pack.id, 1001, 1001, len(self._pack.trials), 0, 0)
 
     def checkpoint(self) -> Checkpoint:
-        """Keep nothing."""
+        """Return an empty checkpoint."""
         return Checkpoint(self._pack.id, tuple(t.id for t in self._pack.trials), 1, {}, 0.0, "none")
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Give results, curves of three evaluations, and weights that are zero."""
+        """Return results, curves of three evaluations, and weights of zero."""
         iteration, errors = np.array([0, 500, 1000]), np.array([1, 0.1, 0.01], np.float32)
         results, curves, weights = [], [], []
         for trial in self._pack.trials:
@@ -108,12 +108,12 @@ class Idle(Training):
 
 
 def _zeros(hidden: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Give the weights of an NMU with so many hidden units: a pack has trials of many sizes."""
+    """Return the zero weights of an NMU with so many hidden units: a pack has trials of many sizes."""
     return {"layer_1.weight": np.zeros((hidden, 4), np.float32), "layer_2.weight": np.zeros((1, hidden), np.float32)}
 
 
 class IdleWork(PackWork):
-    """Does with a pack what `PackWork` does, but for the training."""
+    """The work of `PackWork` on a pack, without the training."""
 
     def _start(
         self, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
@@ -129,8 +129,8 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
         root: the store.
         trials: of the study.
         pack_size: of its packs.
-        notes: gets a line with the memory held, in MiB, for each pack that is heard of as done, and one at the end.
-        kill_at: how many packs are heard of when this process and its group are killed; None to let it end.
+        notes: receives a line with the memory in MiB for each finished pack, and one at the end.
+        kill_at: number of finished packs after which this process and its group are killed; None to let it end.
     """
     resources.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
@@ -151,19 +151,19 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
 
 
 def _memory_mib(kind: str) -> float:
-    """Read how much memory this process holds (VmRSS), or held at most (VmHWM)."""
+    """Return the memory of this process, now (VmRSS) or at its peak (VmHWM), in MiB."""
     found = re.search(rf"{kind}:\s+(\d+)", (_PROC / "self" / "status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 
 def stored_at(root: Path, name: str) -> list[float]:
-    """List when packs of a study were stored, in seconds since 1970, the first one first."""
+    """Return the times at which packs of a study were stored, in seconds since 1970, in ascending order."""
     folder = root / name / "results"
     return sorted(entry.stat().st_mtime for entry in os.scandir(folder)) if folder.is_dir() else []
 
 
 def _wait_for_the_last_of(run: str) -> None:
-    """Wait until no process of a run is left: workers outlive a driver that was killed, and may store a pack meanwhile.
+    """Wait until no process of a run is left: workers of a killed driver may still store a pack.
 
     Raises:
         TimeoutError: if one stays.
@@ -176,13 +176,13 @@ def _wait_for_the_last_of(run: str) -> None:
 
 
 def _has(environment: Path, word: bytes) -> bool:
-    with suppress(OSError):  # it has ended, or is another user's
+    with suppress(OSError):  # it has ended, or belongs to another user
         return word in environment.read_bytes().split(b"\0")
     return False
 
 
 def _driven(root: Path, trials: int, pack_size: int, kill_at: int | None) -> dict[str, float]:
-    """Run a driver to its end, or to half; say how long it took, and what it held."""
+    """Run a driver to its end, or to half; return its time and its memory."""
     run, notes, had = uuid.uuid4().hex, root.with_name("notes"), len(stored_at(root, NAME))
     words = ["--drive", str(root), "--trials", str(trials), "--pack-size", str(pack_size)]
     words += ["--notes", str(notes), *(() if kill_at is None else ("--kill-at", str(kill_at)))]
@@ -234,7 +234,7 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure."""
+    """Measure, print and write the table."""
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--trials", type=int, default=1_000_000)
     options.add_argument("--pack-size", type=int, default=256)

@@ -1,10 +1,10 @@
-"""How training grows with cores: threads on one pack, and packs of a whole study under Ray.
+"""Speed-up of training with cores: threads on one pack, and packs of a whole study under Ray.
 
     python -m benchmarks.scaling [--cores 1 2 4] [--out benchmarks/results/scaling.csv]
 
-Threads: the fused engine on one pack. Packs: `study run`, a process of its own from its start to its report, with as
-many trials a core whatever the number of cores; once without Ray, and with Ray on each number of cores. Training
-is timed by the packs themselves, evaluations included; everything else of the run is its fixed cost.
+Threads: the fused engine on one pack. Packs: `study run`, a process of its own from its start to its report, with the
+same number of trials a core; once without Ray, and with Ray on each number of cores. The packs time their own training,
+evaluations included; all else of the run is its fixed cost.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Ran(NamedTuple):
     """One run of a study.
 
     Args:
-        trial_iterations: made.
-        training_s: of all packs, divided by the packs that run side by side.
-        whole_s: from the start of the process to its end.
+        trial_iterations: number of trial-iterations.
+        training_s: seconds of all packs, divided by the packs that run side by side.
+        whole_s: seconds from the start of the process to its end.
     """
 
     trial_iterations: int
@@ -55,7 +55,7 @@ class Ran(NamedTuple):
 
 
 def counts(most: int) -> list[int]:
-    """Give 1, 2, 4, ... and the number of cores itself."""
+    """Return 1, 2, 4, ... and the number of cores itself."""
     return sorted({2**k for k in range(most.bit_length()) if 2**k < most} | {most})
 
 
@@ -80,7 +80,7 @@ def rows_of_threads(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
 
 def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], side_by_side: int) -> Ran:
-    """Run a study in a process of its own, and say what it took.
+    """Run a study in a process of its own, and return its times.
 
     Args:
         cell: model and sizes to train.
@@ -90,7 +90,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
         side_by_side: packs that run at once.
 
     Raises:
-        subprocess.CalledProcessError: if it failed; what it said is on stderr.
+        subprocess.CalledProcessError: if it failed; its messages are on stderr.
     """
     text = _STUDY.format(
         name="scaling", hidden=cell.value("hidden_size"), trials=trials, iterations=iterations, every=_EVALUATE_EVERY
@@ -126,7 +126,7 @@ def rows_of_packs(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     rows = []
     for (kind, count), runs in measured.items():
         rates = [ran.trial_iterations / ran.training_s for ran in runs]
-        whole = [ran.trial_iterations / ran.whole_s for ran in runs]
+        whole_rates = [ran.trial_iterations / ran.whole_s for ran in runs]
         rows.append(
             _row(kind, cell, count, count * arguments.trials)
             | _rates(f"{statistics.median(rates):.0f}", ratio(rates, alone) / count)
@@ -134,7 +134,7 @@ def rows_of_packs(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
                 "training_s": f"{statistics.median(ran.training_s for ran in runs):.2f}",
                 "whole_s": f"{statistics.median(ran.whole_s for ran in runs):.2f}",
                 "fixed_s": f"{statistics.median(ran.whole_s - ran.training_s for ran in runs):.2f}",
-                "whole_trial_iterations_per_s": f"{statistics.median(whole):.0f}",
+                "whole_trial_iterations_per_s": f"{statistics.median(whole_rates):.0f}",
             }
         )
     return rows
@@ -152,7 +152,7 @@ def _row(kind: str, cell: Cell, count: int, trials: int) -> dict[str, Any]:
 
 
 def _rates(per_s: str, efficiency: float) -> dict[str, Any]:
-    """Give all columns that are measured; those of a whole run are empty until one fills them in."""
+    """Return all measured columns; those of a whole run are empty at first."""
     return {
         "trial_iterations_per_s": per_s,
         "efficiency": f"{efficiency:.3f}",

@@ -1,10 +1,10 @@
-"""How near the plain script of a trial comes to the stored trial, with the torch engine beside it as a yardstick.
+"""Agreement of a trial's plain script with the stored trial, with the torch engine for comparison.
 
     python -m benchmarks.script [--models NMU NALU] [--seeds N] [--out benchmarks/results/script.csv]
 
-Trials of the fused engine, and of the torch engine where that trains a model alone. They are short, at a learning rate
-that makes differences of rounding grow fast. Curves agree at an evaluation if both MSEs are within 0.1% of the stored
-one, or 0.1% of the threshold.
+The trials are the fused engine's, and the torch engine's where that trains a model alone. They are short, at a learning
+rate that makes differences of rounding grow fast. Curves agree at an evaluation if both MSEs are within 0.1% of the
+stored one, or 0.1% of the threshold.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result,
 
 
 def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str, npt.NDArray[Any]], float]:
-    """Run a trial's script, and return its outcome, its solved-at, its curve, and the seconds that it took."""
+    """Run a trial's script, and return its outcome, solved-at, curve and seconds."""
     names: dict[str, Any] = {"__name__": "script"}
     began = time.perf_counter()
     with redirect_stdout(io.StringIO()):
@@ -77,7 +77,7 @@ def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str
 
 
 def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: float) -> float:
-    """Compute up to which share of its evaluations a curve agrees with the stored one."""
+    """Return the share of evaluations at the start of a curve that agree with the stored one."""
     count = len(stored.iteration)
     agrees = np.ones(count, bool)
     for mse in _MSES:
@@ -89,7 +89,7 @@ def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: f
 
 
 def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compare a cell's trials: each by its script, and by the torch engine."""
+    """Compare a cell's trials, each by its script and by the torch engine."""
     engine = "fused" if engine_named("fused").refuses(cell) is None else "torch"
     others = trained(cell, seeds, "torch")
     for (result, curve), (other, others_curve) in zip(trained(cell, seeds, engine), others, strict=True):

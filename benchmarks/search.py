@@ -1,12 +1,12 @@
-"""What a search finds beside a full grid, random search, Optuna's TPE and SMAC3: their picks, by fresh seeds.
+"""Picks of a search beside those of a full grid, random search, Optuna's TPE and SMAC3, on fresh seeds.
 
     python -m benchmarks.search --out tasks/docs/results/search/methods.csv
 
-Two questions with known answers are asked (benchmarks/search_methods.py). Each method has as many trials as the search
-takes with its confirmation, the grid five times as many and more. The true success rate of a pick is exact for the
-ridge; for the NMU it is that of fresh seeds, the same for all, which no method has seen. Each repetition has a seed and
-training seeds of its own. Rows are kept in a file as they are measured, so that a run continues where another ended.
-SMAC3 is skipped where it isn't installed.
+Two questions have known answers (benchmarks/search_methods.py). Each method has as many trials as the search takes with
+its confirmation, the grid at least five times as many. The true success rate of a pick is exact for the ridge. For the
+NMU it is that of fresh seeds, the same for all, unseen by the methods. Each repetition has a seed and training seeds of
+its own. Rows are kept in a file as they are measured, so that an interrupted run continues. SMAC3 is skipped where it
+isn't installed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Key = tuple[str, str, str]
 
 
 def key_of(row: Row) -> Key:
-    """Return what identifies a row."""
+    """Return a row's key."""
     return row["question"], row["method"], row["repetition"]
 
 
@@ -61,7 +61,7 @@ def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterato
 
 
 def measure(arguments: Namespace) -> list[Row]:
-    """Measure the rows that are missing, and return all rows, in the order of the methods."""
+    """Measure the missing rows, and return all rows, in the order of the methods."""
     path = arguments.rows
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
@@ -119,7 +119,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the true success rates of what each method picked, beside what the method saw; a panel a question."""
+    """Draw the true success rates of each method's picks, and the rates that it saw, with a panel for each question."""
     questions = list(dict.fromkeys(row["question"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with mpl.rc_context(STYLE):
@@ -129,11 +129,11 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             axes.grid(visible=False, axis="y")
             axes.grid(visible=True, axis="x")
             for place, method in enumerate(methods):
-                some = [row for row in rows if (row["question"], row["method"]) == (question, method)]
-                if not some:
+                method_rows = [row for row in rows if (row["question"], row["method"]) == (question, method)]
+                if not method_rows:
                     continue
-                offsets = np.linspace(-0.28, 0.28, len(some)) if len(some) > 1 else np.zeros(1)
-                true, seen = (sorted(float(row[name]) for row in some) for name in ("rate", "rate_seen"))
+                offsets = np.linspace(-0.28, 0.28, len(method_rows)) if len(method_rows) > 1 else np.zeros(1)
+                true, seen = (sorted(float(row[name]) for row in method_rows) for name in ("rate", "rate_seen"))
                 axes.plot(seen, place + offsets, "o", color=PALETTE[1], markersize=3, fillstyle="none", linewidth=0)
                 axes.plot(true, place + offsets, "o", color=PALETTE[0], markersize=3, linewidth=0)
                 middle = median(true)

@@ -36,7 +36,7 @@ class Question:
     Args:
         file: the search's study file.
         grid: the study file of a grid over the same ranges.
-        solved: trains trials, and returns which are solved, by their ids.
+        solved: trains trials, and returns their success by trial id.
         parameters: the hyperparameters that are searched.
         rate: the exact success rate of their values; None if it can only be estimated.
         ordered: two parameters of which the first must be less than the second; None if there are none.
@@ -66,7 +66,7 @@ class Pick:
     Args:
         cell: the cell.
         trials: the number of trials that the method took.
-        seen: the success rate that the method saw of the cell.
+        seen: the success rate of the cell that the method saw.
         seeds: the number of seeds behind that rate.
     """
 
@@ -78,7 +78,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Task:
-    """A question that a method is asked, and its budget.
+    """A question for a method, and its budget.
 
     Args:
         question: the search.
@@ -110,7 +110,7 @@ class Task:
 
 
 def train(trials: Sequence[Trial]) -> dict[str, bool]:
-    """Train trials in packs, and return which are solved."""
+    """Train trials in packs, and return their success by trial id."""
     solved: dict[str, bool] = {}
     for pack in make_packs(trials, slots=1):
         running = engine_for("auto", pack.trials[0].cell, "cpu").start(pack, device="cpu")
@@ -122,7 +122,7 @@ def train(trials: Sequence[Trial]) -> dict[str, bool]:
 
 
 def flip(trials: Sequence[Trial]) -> dict[str, bool]:
-    """Flip the coins of the ridge, and return which trials are solved."""
+    """Flip the coins of the ridge, and return the trials' success by trial id."""
     return {
         trial.id: ridge.train(trial.seed, **{name: trial.cell.value(name) for name in ridge.BEST})["reached"] == 1
         for trial in trials
@@ -150,7 +150,7 @@ class Memory(MemoryFolder):
 
 
 def grid(question: Question) -> Pick:
-    """Choose the cell with the greatest success rate of the grid; of equals, the first."""
+    """Choose the cell with the greatest success rate of the grid; of ties, the first."""
     plan = make_plan(load_spec(question.grid))
     rates = question.rates(plan.cells, plan.spec.first_seeds)
     best = max(range(len(rates)), key=rates.__getitem__)
@@ -158,7 +158,7 @@ def grid(question: Question) -> Pick:
 
 
 def search(task: Task, sampler: str) -> Pick:
-    """Search as `study run` does, without a store, and choose what is confirmed."""
+    """Search as `study run` does, without a store, and choose the confirmed cell."""
     spec, folder, searching = task.spec(sampler), Memory(), Searching(None)
     plan = make_plan(spec)
     while True:
@@ -175,7 +175,7 @@ def search(task: Task, sampler: str) -> Pick:
 
 
 def at_random(task: Task) -> Pick:
-    """Draw cells at random, each with the same seeds, and choose that of the greatest rate; of equals, the first."""
+    """Draw cells at random, each with the same seeds, and choose the greatest rate; of ties, the first."""
     spec = task.spec()
     assert spec.search is not None
     space, suggestions = Space(spec), Suggestions(Space(spec), spec.search)
@@ -186,7 +186,7 @@ def at_random(task: Task) -> Pick:
 
 
 def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Iterator[Cell]:
-    """Ask until there are that many cells."""
+    """Ask for candidates until there are `count` possible cells."""
     while count:
         try:
             yield space.cell(ask())
@@ -196,10 +196,10 @@ def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Ite
 
 
 def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
-    """Maximise by Optuna's TPE, and choose what Optuna calls the best.
+    """Maximise by Optuna's TPE, and choose Optuna's best.
 
     Args:
-        task: what is asked.
+        task: the question and the budget.
         seeds: the seeds whose mean is a candidate's value, the same for all; 1 for a new seed for each candidate.
         batch: candidates that are asked for at once.
     """

@@ -1,10 +1,10 @@
-"""How often intervals of a success rate hold it, where trials share the seeds of two sources of randomness.
+"""Coverage of success-rate intervals where trials share the seeds of two sources of randomness.
 
     python -m benchmarks.shared_rates [--studies N] [--seed N] [--out benchmarks/results/shared_rates.csv]
 
-Each study has each init seed with each data seed, or data seeds of its own for each init seed. A latent normal number
-decides on success; the shares of its variance are those of init seeds, data seeds and their combination. The numbers
-depend on the seed and on nothing else.
+Each study crosses each init seed with each data seed, or nests data seeds in init seeds. A latent normal number decides
+on success; its variance has shares of init seeds, data seeds and their combination. The numbers depend on the seed
+alone.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def drawn(
     rate: float, shares: Sequence[float], design: tuple[int, int], *, is_nested: bool, rng: np.random.Generator
 ) -> Floats:
     """Draw the outcomes of a study, 0 or 1."""
-    first, second, rest = np.sqrt(shares)
-    latent = first * rng.normal(size=(design[0], 1)) + rest * rng.normal(size=design)
+    first, second, residual = np.sqrt(shares)
+    latent = first * rng.normal(size=(design[0], 1)) + residual * rng.normal(size=design)
     if not is_nested:
         latent += second * rng.normal(size=(1, design[1]))
     return np.asarray(latent < special.ndtri(rate), np.float64)
 
 
 def _sorted(y: Floats, *, is_nested: bool) -> Floats:
-    """Reorder rows by their totals, and crossed also columns: the interval depends on no order."""
+    """Sort rows by their totals, and crossed columns too: the interval doesn't depend on the order."""
     y = y[np.argsort(y.sum(axis=1), kind="stable")]
     return np.sort(y, axis=1) if is_nested else y[:, np.argsort(y.sum(axis=0), kind="stable")]
 
@@ -52,7 +52,7 @@ def _sorted(y: Floats, *, is_nested: bool) -> Floats:
 def coverage_row(
     design: tuple[int, int], rate: float, shares: Sequence[float], is_nested: bool, studies: int, seed: int
 ) -> dict[str, Any]:
-    """Count how many intervals hold the rate, and their mean width."""
+    """Return the coverage and the mean width of the intervals of a rate."""
     name = f"{rate} {shares} {design} {is_nested}"
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     intervals: dict[tuple[bytes, bytes], Interval | None] = {}
@@ -74,7 +74,7 @@ def coverage_row(
 
 
 def design_rows(design: tuple[int, int], is_nested: bool, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Give a row for each kind of shares and rate."""
+    """Return a row for each kind of shares and each rate."""
     tell(f"{design}{', nested' if is_nested else ''}")
     kinds = product(NESTED_SHARES if is_nested else SHARES, RATES)
     return [coverage_row(design, rate, shares, is_nested, studies, seed) for shares, rate in kinds]

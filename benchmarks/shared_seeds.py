@@ -1,11 +1,11 @@
-"""What comparing seed by seed gains in studies that were run: how alike the outcomes of a seed are across cells.
+"""Gain from comparing seed by seed in real studies: correlation of a seed's outcomes across cells.
 
     study run demo; study run simple; study run single-module
     python -m benchmarks.shared_seeds demo simple single-module [--store studies]
 
 Each pair of methods of a question is compared seed by seed and as independent samples. φ is the correlation of success
-across the two cells' seeds, over pairs of which neither solves all or none. The variance is that of the difference of
-rates, paired over independent: 0.5 says that half of the seeds would do.
+across the two cells' seeds, over pairs in which both methods solve some but not all. The variance is that of the
+difference of rates, paired over independent: 0.5 means that half of the seeds would suffice.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _rates(pair: Finding) -> tuple[float, float]:
 
 
 def _of_rows(results: Contrasts) -> list[Finding]:
-    """List the findings between single cells, without those of averages over what is swept."""
+    """Return the findings between single cells, without those of averages over swept values."""
     questions = () if results.plan is None else results.plan.by_row
     return [finding for question in questions for finding in results.findings.get(question, ())]
 
@@ -117,7 +117,7 @@ def main(words: Sequence[str] | None = None) -> None:
     for name in arguments.names:
         tell(name)
         rows.append(row(name, load_results(name, Path(arguments.store))))
-    del arguments.store  # where it lies says nothing
+    del arguments.store  # the path of the store isn't a result
     finish(rows, arguments)
 
 

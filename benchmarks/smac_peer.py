@@ -23,10 +23,10 @@ RETRAIN_AFTER = 32
 def race(task: Task, most_seeds: int) -> Pick:
     """Minimise the share of unsolved trials by SMAC's facade for stochastic algorithms, and choose its incumbent.
 
-    SMAC numbers seeds as it likes. They are replaced by the repetition's, in the order in which they come.
+    SMAC numbers its seeds itself. They are replaced by the repetition's, in the order in which they come.
 
     Args:
-        task: what is asked.
+        task: the question and the budget.
         most_seeds: the most seeds of a candidate.
     """
     space = Space(task.spec())
@@ -44,7 +44,7 @@ def race(task: Task, most_seeds: int) -> Pick:
         model._rf_opts |= {"max_leaf_nodes": 2 * task.trials, "n_jobs": 1}
         facade = AlgorithmConfigurationFacade(
             scenario,
-            lambda config, seed=0: 0.0,  # never called: trials are asked for and told
+            lambda config, seed=0: 0.0,  # never called: the optimiser is used by ask and tell
             model=model,
             config_selector=AlgorithmConfigurationFacade.get_config_selector(scenario, retrain_after=RETRAIN_AFTER),
             intensifier=AlgorithmConfigurationFacade.get_intensifier(scenario, max_config_calls=most_seeds),

@@ -1,11 +1,11 @@
-"""Count how often the interval of a standardised success rate holds the population's rate, beside that of the raw rate.
+"""Coverage of the interval of a standardised success rate, beside that of the raw rate.
 
     python -m benchmarks.standardised [--studies N] [--seed N] [--out benchmarks/results/standardised.csv]
 
 Starts have six levels. Each study draws its trials' levels by their shares in the population, and outcomes by each
-level's rate. The rate is standardised to the population's shares, then to those of twice as many starts as trials that
-are drawn for it. Its difference from that of another study of the same law is 0; Newcombe's interval of the raw
-difference is beside it. The numbers depend on the seed and on nothing else.
+level's rate. The rate is standardised to the population's shares, then to the shares among drawn starts, twice as many
+as trials. Its difference from that of another study of the same law is 0, and is compared with Newcombe's interval of
+the raw difference. The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SEEDS = (12, 25, 50, 100, 200)
 
 
 def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any]:
-    """Count how many intervals of each kind hold the rate, and average their widths."""
+    """Return the coverage and the mean width of each kind of interval."""
     rates = np.array(LAWS[law])
     rate = float(np.array(SHARES) @ rates)
     rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])

@@ -1,14 +1,14 @@
-"""Count the negative factors of NMUs, which decide in the first thousand updates whether they learn to multiply.
+"""Negative factors of NMUs, which decide in the first thousand updates if they learn to multiply.
 
     python -m benchmarks.starts [--seeds N] [--out benchmarks/results/starts.csv]
 
-A hidden unit's factor is W (z - 1) + 1, z the sum of its weighted inputs; here it is looked at where all inputs are
-3/2, their mean. An even number of negative factors is foreseen to stay, an odd one to change by the factor that is
-nearest to 0. The table has, of the full trials in tasks/docs/results/hidden-size/trials.csv, how many factors were
-negative before training, after 1,000 updates and at the end, how many were foreseen, and which trials were solved. Then
-by hidden size, of many other seeds that are trained for 1,000 updates only, the same, how many trials have two with
-``init_signs: two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and
-`starts-by-seed.csv` has the numbers of each of these seeds. The numbers depend on nothing but the seeds.
+A hidden unit's factor is W (z - 1) + 1, where z is the sum of its weighted inputs. It is computed at the inputs' mean,
+3/2. An even number of negative factors is expected to stay; an odd one to change by the factor nearest to 0. The first
+rows have the full trials of tasks/docs/results/hidden-size/trials.csv: their negative factors before training, after
+1,000 updates and at the end, the number foreseen, and the trials solved. The other rows have, by hidden size, the same
+counts of many other seeds that are trained for 1,000 updates only, the number with two under ``init_signs:
+two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and `starts-by-seed.csv` has
+the numbers of each of these seeds. The numbers depend on the seeds alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def negative(factors: npt.NDArray[Any]) -> Ints:
 
 
 def foreseen(factors: npt.NDArray[Any]) -> Ints:
-    """Foresee from the factors before training how many will be negative after the first updates.
+    """Predict from the factors before training the number of negative ones after the first updates.
 
     A negative product is corrected by a change of one factor's sign, and the gradient is greatest for the factor
     nearest to 0, since that is the product of the others.
@@ -95,7 +95,7 @@ def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
 
 
 def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
-    """Count the negative factors of each seed after the first updates, by training as far as that."""
+    """Count the negative factors of each seed after the first updates, by training up to them."""
     short = cell.replace(iterations=UPDATES, evaluate_every=UPDATES, evaluation_rows=100)
     found = []
     for begin in range(0, len(seeds), _PACK):
@@ -116,7 +116,7 @@ def read_trials() -> list[dict[str, str]]:
 
 
 def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
-    """Yield a row for each number of factors that were negative before training."""
+    """Yield a row for each number of negative factors before training."""
     starts, expected, laters = np.zeros((3, len(trials)), np.int64)
     of_cell: dict[tuple[str, str], list[int]] = {}
     for place, trial in enumerate(trials):
@@ -148,22 +148,22 @@ def _counted(found: Ints) -> dict[str, int]:
 
 
 def _even(found: Ints) -> Ints:
-    """Round odd counts, which are on their way, up."""
+    """Round odd counts, which are in transition, up."""
     return np.asarray(found + found % 2)
 
 
 def _level(found: Ints) -> Ints:
-    """Round odd counts up; more than the last of `COUNTS` count as it."""
+    """Round odd counts up, and cap them at the last of `COUNTS`."""
     return np.minimum(_even(found), COUNTS[-1])
 
 
 @dataclass(frozen=True)
 class Starts:
-    """Seeds that were trained for the first updates only.
+    """Seeds trained for the first updates only.
 
     Args:
-        found: how many factors of each seed were negative after them.
-        expected: how many were foreseen before training.
+        found: number of negative factors of each seed after them.
+        expected: number foreseen before training.
     """
 
     found: Ints
@@ -171,16 +171,16 @@ class Starts:
 
 
 def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
-    """Yield the hidden sizes, each with so many seeds."""
-    some = range(FIRST_SEED, FIRST_SEED + seeds)
+    """Yield each hidden size with its starts, `seeds` of them."""
+    seed_range = range(FIRST_SEED, FIRST_SEED + seeds)
     for size in SIZES:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
         cell = cell_of(size)
-        yield size, Starts(after_updates(cell, some), foreseen(factors_at_start(cell, some)))
+        yield size, Starts(after_updates(cell, seed_range), foreseen(factors_at_start(cell, seed_range)))
 
 
 def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
-    """Write a row for each start: hidden units, seed, negative factors, odd ones rounded up, and what was foreseen."""
+    """Write a row for each start: hidden units, seed, negative factors, also rounded up to even, and the forecast."""
     rows = [
         f"{size},{seed},{count},{expected}\n"
         for size, of_size in starts.items()
@@ -192,7 +192,7 @@ def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
 
 
 def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts]) -> Iterator[Row]:
-    """Yield a row for each hidden size: negative factors after the first updates, and what was solved."""
+    """Yield a row for each hidden size: negative factors after the first updates, and solved trials."""
     published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
     for size, of_size in starts.items():
         seeds = of_size.found.size
@@ -208,7 +208,7 @@ def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts])
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw what becomes of negative factors, and by hidden size the shares that follow and the published rate."""
+    """Draw the course of negative factors, and by hidden size the resulting shares and the published rate."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])

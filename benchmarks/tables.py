@@ -1,4 +1,4 @@
-"""The tables of the documents, made from the CSV files in results/, so that no figure is copied by hand.
+"""Tables of the documents, made from the CSV files in results/.
 
 python -m benchmarks.tables [--write]
 """
@@ -32,7 +32,7 @@ RESULTS = HERE / "results"
 
 
 def engine_table(rows: Sequence[Row]) -> str:
-    """Give one line a shape: the plain loop, and both engines in full packs, by how many cells share a seed."""
+    """Write a line for each shape: the plain loop, and both engines in full packs, by the cells that share a seed."""
     shapes: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
     shared = sorted({row["cells_a_seed"] for row in rows}, key=int)
     for row in rows:
@@ -53,7 +53,7 @@ def engine_table(rows: Sequence[Row]) -> str:
 
 
 def engine_peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each shape, size of a pack and number of cells that share a seed."""
+    """Write a line for each shape, pack size and number of cells that share a seed."""
     plain = {_shape(row): row for row in rows if row["engine"] == "plain loop"}
     lines = []
     for key, ways in _packs(rows).items():
@@ -85,7 +85,7 @@ def _packs(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
 
 
 def engine_peers_sentence(rows: Sequence[Row]) -> str:
-    """Write how many times as fast as JAX, batched torch and a plain loop the fused engine is."""
+    """Write the speed-up of the fused engine over JAX, batched torch and a plain loop."""
     packs, columns = _packs(rows), ("us_per_trial_iteration", "times_jax", "times_torch", "times_the_plain_loop")
     ends = [packs["NMU", "100", "2", str(PACK), cells]["fused"] for cells in ("9", "1")]
     us, jax, torch, plain = (" and ".join(number(row[name]) for row in ends) for name in columns)
@@ -108,7 +108,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def packed_table(rows: Sequence[Row]) -> str:
-    """Write a line for each width of the network and size of a pack."""
+    """Write a line for each width of the network and pack size."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
@@ -118,7 +118,7 @@ def packed_table(rows: Sequence[Row]) -> str:
 
 
 def larger_table(rows: Sequence[Row]) -> str:
-    """Write a line for each network and size of a pack."""
+    """Write a line for each network and pack size."""
     titles = {
         "network": "network", "pack": "trials in a pack", "us_packed": "packed, us", "us_compiled": "compiled, us",
         "us_jax": "JAX, us", "times_torch": "compiled: time, times packed", "times_jax": "compiled: time, times JAX's",
@@ -127,7 +127,7 @@ def larger_table(rows: Sequence[Row]) -> str:
 
 
 def parts_table(rows: Sequence[Row]) -> str:
-    """Write a line for each width of the network and size of a pack: the parts of an update."""
+    """Write a line for each width of the network and pack size: the parts of an update."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_unrecorded": "gradient, unrecorded",
         "us_draws": "draws", "us_gradient": "gradient", "us_copies": "copies", "us_step": "step",
@@ -137,7 +137,7 @@ def parts_table(rows: Sequence[Row]) -> str:
 
 
 def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
-    """Write those columns that the rows have, under their titles."""
+    """Write the columns that occur in the rows, under their titles."""
     columns = [name for name in titles if name in rows[0]]
     as_written = ("hidden_size", "pack", "preset", "model", "network")
     lines = [[row[name] if name in as_written else number(row[name]) for name in columns] for row in rows]
@@ -145,7 +145,7 @@ def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -
 
 
 def pruning_table(rows: Sequence[Row]) -> str:
-    """Write a line for each function and rule that stops trials early."""
+    """Write a line for each function and pruning rule."""
     lines = [
         [
             row["function"],
@@ -173,15 +173,17 @@ def presets_table(rows: Sequence[Row]) -> str:
 
 
 def script_table(rows: Sequence[Row]) -> str:
-    """Count how often scripts, and the torch engine, come to what the fused engine has stored."""
+    """Count the agreements of scripts, and of the torch engine, with the fused engine's trials."""
     lines, fused = [], [row for row in rows if row["engine"] == "fused"]
     ways = {way: [row for row in fused if row["what"] == way] for way in ("script", "torch")}
     count = len(ways["script"])
     for title, name in (("the same outcome", "same_outcome"), ("the same outcome and solved-at", "same_solved_at")):
-        lines.append([title, *(str(sum(int(row[name]) for row in of)) for of in ways.values())])
-    shares = {way: [float(row["agreement"]) for row in of] for way, of in ways.items()}
-    lines.append(["the whole curve agrees", *(str(sum(share == 1 for share in of)) for of in shares.values())])
-    means = [f"{mean(of):.0%}" for of in shares.values()]
+        lines.append([title, *(str(sum(int(row[name]) for row in engine_rows)) for engine_rows in ways.values())])
+    shares = {way: [float(row["agreement"]) for row in engine_rows] for way, engine_rows in ways.items()}
+    lines.append(
+        ["the whole curve agrees", *(str(sum(share == 1 for share in agreements)) for agreements in shares.values())]
+    )
+    means = [f"{mean(agreements):.0%}" for agreements in shares.values()]
     lines.append(["share of the evaluations up to where a curve agrees, mean", *means])
     took_s = median(float(row["s_per_10k_iterations"]) for row in ways["script"])
     lines.append(["seconds for 10,000 iterations, median", number(str(took_s)), "–"])
@@ -190,7 +192,7 @@ def script_table(rows: Sequence[Row]) -> str:
 
 
 def floor_table(rows: Sequence[Row]) -> str:
-    """Give one line a part."""
+    """Write a line for each part."""
     lines = [
         [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
          number(row["times_the_floor"])]
@@ -200,7 +202,7 @@ def floor_table(rows: Sequence[Row]) -> str:
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
-    """Give one line a way and a number of cores."""
+    """Write a line for each way and number of cores."""
     columns = (
         "trial_iterations_per_s",
         "efficiency",
@@ -215,7 +217,7 @@ def scaling_table(rows: Sequence[Row]) -> str:
 
 
 def aggregate_table(rows: Sequence[Row]) -> str:
-    """Give one line a file and number of cells."""
+    """Write a line for each file and number of cells."""
     lines = [
         [row["file"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "start_s", "peak_mib")]
@@ -226,7 +228,7 @@ def aggregate_table(rows: Sequence[Row]) -> str:
 
 
 def commands_table(rows: Sequence[Row]) -> str:
-    """Give one line a command."""
+    """Write a line for each command."""
     columns = ("whole_s", "cpu_s", "times_nothing", "times_arrays")
     lines = [[row["command"], *(number(row[name]) for name in columns)] for row in rows]
     head = ["command", "whole, s", "CPU, s", "times an empty process", "times `import numpy, pyarrow`"]
@@ -234,7 +236,7 @@ def commands_table(rows: Sequence[Row]) -> str:
 
 
 def publishing_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way to publish: CPU time by process, and of both together as a multiple of the minimum."""
+    """Write a line for each way to publish: CPU time by process, and the total as a multiple of the minimum."""
     lines = []
     for row in rows:
         least, ours = (
@@ -249,13 +251,13 @@ def publishing_table(rows: Sequence[Row]) -> str:
 
 
 def first_use_table(rows: Sequence[Row]) -> str:
-    """Write a line for each command and what the machine has compiled."""
+    """Write a line for each command and state of the compile cache."""
     lines = [[row["command"], row["machine"] or "–", _spread(row, "whole_s")] for row in rows]
     return markdown(["command", "machine", "seconds, median and range"], lines, 2)
 
 
 def function_table(rows: Sequence[Row]) -> str:
-    """Give one line what is measured."""
+    """Write a line for each measurement."""
     lines = [
         [row["what"], f"{int(row['times']):,}", *(f"{float(row[name]):.3g}" for name in ("ms", "least_ms"))]
         for row in rows
@@ -264,7 +266,7 @@ def function_table(rows: Sequence[Row]) -> str:
 
 
 def trial_peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way to run trials, and each of their durations."""
+    """Write a line for each way to run trials and each duration."""
     lines = []
     for row in rows:
         spreads = [_spread(row, name) if row[name] else "–" for name in ("total_s", "ms_a_trial")]
@@ -302,7 +304,7 @@ def _way(name: str) -> str:
 
 
 def report_table(rows: Sequence[Row]) -> str:
-    """Give one line what is asked for."""
+    """Write a line for each command."""
     lines = [
         [row["asked"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "peak_mib")]
@@ -312,7 +314,7 @@ def report_table(rows: Sequence[Row]) -> str:
 
 
 def scale_table(rows: Sequence[Row]) -> str:
-    """Give one line a run of the driver."""
+    """Write a line for each run of the driver."""
     lines = [
         [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
@@ -324,7 +326,7 @@ def scale_table(rows: Sequence[Row]) -> str:
 
 
 def queue_table(rows: Sequence[Row]) -> str:
-    """Give one line a number of workers."""
+    """Write a line for each number of workers."""
     lines = [
         [f"{int(row['workers']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("requests_a_second", "requests_a_second_least", "requests_a_second_most")]
@@ -335,7 +337,7 @@ def queue_table(rows: Sequence[Row]) -> str:
 
 
 def nodes_table(rows: Sequence[Row]) -> str:
-    """Give one line a study."""
+    """Write a line for each study."""
     lines = [
         [row["study"], row["nodes"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "packs_a_second")]
@@ -347,7 +349,7 @@ def nodes_table(rows: Sequence[Row]) -> str:
 
 
 def tracking_table(rows: Sequence[Row]) -> str:
-    """Give one line a kind of MLflow."""
+    """Write a line for each kind of MLflow."""
     counts = ("published", "there")
     seconds = (
         "runs_per_s", "publisher_cpu_ms", "training_slower", "rerun_s", "sync_s",
@@ -372,7 +374,7 @@ def tracking_table(rows: Sequence[Row]) -> str:
 
 
 def whole_table(rows: Sequence[Row]) -> str:
-    """Give every column as it is; a first column of names is text, all else numbers."""
+    """Write every column as it is; the first is text, the others numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
@@ -401,15 +403,20 @@ def restricted_table(rows: Sequence[Row]) -> str:
     for row in rows:
         lines.setdefault((row["distribution"], row["interval"]), []).append(row)
     texts = [
-        [distribution, _as_code(interval), *map(_coverage, some), *(number(some[place]["width"]) for place in (1, -1))]
-        for (distribution, interval), some in lines.items()
+        [
+            distribution,
+            _as_code(interval),
+            *map(_coverage, cells),
+            *(number(cells[place]["width"]) for place in (1, -1)),
+        ]
+        for (distribution, interval), cells in lines.items()
     ]
     head = ["distribution", "interval", *(f"{n} seeds" for n in sizes), f"width, {sizes[1]}", f"width, {sizes[-1]}"]
     return markdown(head, texts, 2)
 
 
 def robust_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and number of cells, and for each other interval the least coverage of all laws."""
+    """Write a line for each law and number of cells, and a line for each other interval with its least coverage."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, ...], list[Row]] = {}
@@ -417,12 +424,12 @@ def robust_table(rows: Sequence[Row]) -> str:
         key = (row["distribution"], row["cells"], row["seeds"] or "–") if row["interval"] == own else ()
         lines.setdefault((row["interval"], *key), []).append(row)
     texts = []
-    for (interval, *key), some in sorted(lines.items(), key=lambda line: len(line[0]) == 1):  # the others come last
+    for (interval, *key), group in sorted(lines.items(), key=lambda line: len(line[0]) == 1):  # the others come last
         if key:
-            widths = (number(some[place]["width"]) for place in (1, -1))
-            texts.append([*key, *map(_coverage, some), *widths])
+            widths = (number(group[place]["width"]) for place in (1, -1))
+            texts.append([*key, *map(_coverage, group), *widths])
             continue
-        least = [min((row for row in some if row["n"] == n and row["coverage"]), key=_share) for n in sizes]
+        least = [min((row for row in group if row["n"] == n and row["coverage"]), key=_share) for n in sizes]
         texts.append([f"{_as_code(interval)}: the least of all", "", "", *map(_coverage, least), "", ""])
     head = [
         "distribution",
@@ -440,7 +447,7 @@ def _share(row: Row) -> float:
 
 
 def tests_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and test: how often it rejects, by the number of seeds."""
+    """Write a line for each distribution and test: its rejection rate, by the number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
@@ -451,7 +458,7 @@ def tests_table(rows: Sequence[Row]) -> str:
 
 
 def tuned_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and truth: how many winners are named, and how many intervals hold the difference."""
+    """Write a line for each law and truth: the winners named, and the coverage of the intervals."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
     lines: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
@@ -482,7 +489,7 @@ def tuned_ways_table(rows: Sequence[Row]) -> str:
 
 
 def looks_table(rows: Sequence[Row]) -> str:
-    """Give a line a rate, then one two rates, with a share and the seeds used by each way."""
+    """Write a line for each rate, then for each pair of rates, with a share and the seeds used by each way."""
     return "\n\n".join(
         _ways(title, [row for row in rows if (" and " in row["of"]) == is_pair], measure)
         for title, is_pair, measure in (("rate", False, "coverage, %"), ("rates", True, "told apart, %"))
@@ -490,7 +497,7 @@ def looks_table(rows: Sequence[Row]) -> str:
 
 
 def precision_table(rows: Sequence[Row]) -> str:
-    """Give a line a distribution and half-width, with the coverage and the seeds used by each rule."""
+    """Write a line for each distribution and half-width, with the coverage and the seeds used by each rule."""
     return _ways("distribution, half-width", rows, "coverage, %")
 
 
@@ -498,10 +505,10 @@ def _ways(title: str, rows: Sequence[Row], measure: str) -> str:
     ways = list(dict.fromkeys(row["way"] for row in rows))
     found = {(row["of"], row["way"]): row for row in rows}
     lines = []
-    for of in dict.fromkeys(row["of"] for row in rows):
-        line = [of]
+    for case in dict.fromkeys(row["of"] for row in rows):
+        line = [case]
         for way in ways:
-            row = found.get((of, way), {"share": "", "mean_seeds": ""})
+            row = found.get((case, way), {"share": "", "mean_seeds": ""})
             line += [f"{100 * float(row['share']):.1f}" if row["share"] else "–", number(row["mean_seeds"])]
         lines.append(line)
     named = [text for way in ways for text in (f"{_as_code(way)}: {measure}", "seeds")]
@@ -509,13 +516,13 @@ def _ways(title: str, rows: Sequence[Row], measure: str) -> str:
 
 
 def _as_code(way: str) -> str:
-    """Set a function's name, the first word, as code."""
-    name, comma, rest = way.partition(",")
-    return f"`{name}`{comma}{rest}" if hasattr(statistics, name) else way
+    """Format a function's name, the first word, as code."""
+    name, comma, details = way.partition(",")
+    return f"`{name}`{comma}{details}" if hasattr(statistics, name) else way
 
 
 def errors_table(rows: Sequence[Row]) -> str:
-    """Give one line a law: how often a verdict on any of its claims is wrong, and how many are decided."""
+    """Write a line for each law: the rate of studies with a wrong verdict, and the share of decided claims."""
     lines = [
         [row["law"], row["claims"], _percent(row["wrong"], 2), _percent(row["decided"], 2), number(row["mean_seeds"])]
         for row in rows
@@ -524,13 +531,13 @@ def errors_table(rows: Sequence[Row]) -> str:
 
 
 def power_table(rows: Sequence[Row]) -> str:
-    """Give a line a law, with how often the claim is shown and the seeds used by each rule."""
+    """Write a line for each law, with the rate of shown claims and the seeds used by each rule."""
     renamed = [{"of": row["law"], "way": row["rule"], "share": row["shown"]} | row for row in rows]
     return _ways("cells", renamed, "shown, %")
 
 
 def raised_table(rows: Sequence[Row]) -> str:
-    """Give one line a law and way: how often the claim is shown wrongly, with one error for all looks and without."""
+    """Write a line for each law and way: the rate of wrongly shown claims, with and without one error for all looks."""
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["law"], row["way"]), {})[row["rule"]] = row
@@ -543,7 +550,7 @@ def raised_table(rows: Sequence[Row]) -> str:
 
 
 def peers_table(rows: Sequence[Row]) -> str:
-    """Give one line a law and way: what it says of the first of two rates, and the seeds used."""
+    """Write a line for each law and way: its decisions on the first of two rates, and the seeds used."""
     words = ("greater", "not greater")
     lines = [
         [row["law"], row["way"], *(_percent(row[f"says {word}"], 1) for word in words), number(row["mean_seeds"])]
@@ -554,7 +561,7 @@ def peers_table(rows: Sequence[Row]) -> str:
 
 
 def components_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and share, with the least coverage of its parts by size; of others, the least."""
+    """Write a line for each law and share with its least coverage by size, and a line for each other interval."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, ...], list[Row]] = {}
@@ -562,8 +569,8 @@ def components_table(rows: Sequence[Row]) -> str:
         key = (row["interval"], row["distribution"], row["shares"])
         lines.setdefault(key if row["interval"] == own else key[:1], []).append(row)
     texts = []
-    for (interval, *key), some in sorted(lines.items(), key=lambda line: -len(line[0])):
-        least = [min(_least_part(row) for row in some if row["n"] == n) for n in sizes]
+    for (interval, *key), group in sorted(lines.items(), key=lambda line: -len(line[0])):
+        least = [min(_least_part(row) for row in group if row["n"] == n) for n in sizes]
         name = f"{_as_code(interval)}{'' if len(key) == 2 else ', the least'}"
         texts.append([name, *key, *[""] * (2 - len(key)), *(f"{100 * share:.1f}" for share in least)])
     return markdown(["interval", "distribution", "shares", *(f"{n} seeds of each" for n in sizes)], texts, 3)
@@ -612,7 +619,7 @@ def standardised_more_table(rows: Sequence[Row]) -> str:
 
 
 def designs_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and test: how often it rejects, by design."""
+    """Write a line for each distribution and test: its rejection rate, by design."""
     designs = list(dict.fromkeys(row["design"] for row in rows))
     lines: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
@@ -630,7 +637,7 @@ def _percent(share: str, digits: int) -> str:
 
 
 def narrow_table(rows: Sequence[Row]) -> str:
-    """Give one line a cell: with all seeds, and with those that were asked for."""
+    """Write a line for each cell: with all seeds, and with the seeds of the rule."""
     for row in rows:
         row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
         row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
@@ -641,7 +648,7 @@ def narrow_table(rows: Sequence[Row]) -> str:
 
 
 def apart_table(rows: Sequence[Row]) -> str:
-    """Give one line a pair of cells in the same way."""
+    """Write a line for each pair of cells: with all seeds, and with the seeds of the rule."""
     names = (
         "pair", "fixed_solved", "fixed_solved_other", "fixed_p", "fixed_verdict",
         "expected", "seeds", "it_alone", "the_other_alone", "p", "verdict", "agrees",
@@ -661,10 +668,10 @@ def _rate(row: Row, name: str) -> str:
 
 
 def search_table(rows: Sequence[Row]) -> str:
-    """Give one line a question and method: true rates of its picks, what it saw of them, and how they compare.
+    """Write a line for each question and method: true and seen rates of its picks, and the comparison.
 
-    The comparison with the search by TPE is Mann and Whitney's permutation test, by Holm's p-values over a question's
-    methods, with the probability that a pick of the method is better.
+    The comparison with the search by TPE is Mann and Whitney's permutation test, with Holm's p-values over a question's
+    methods, and the probability that a pick of the method is better.
     """
     lines = []
     for question in dict.fromkeys(row["question"] for row in rows):
@@ -673,21 +680,21 @@ def search_table(rows: Sequence[Row]) -> str:
             method: [row for row in of_question if row["method"] == method]
             for method in dict.fromkeys(row["method"] for row in of_question)
         }
-        losses = {method: [1 - float(row["rate"]) for row in some] for method, some in by_method.items()}
+        losses = {method: [1 - float(row["rate"]) for row in group] for method, group in by_method.items()}
         tests = {
             method: test
-            for method, some in losses.items()
-            if method != SEARCH and len(some) > 1 and SEARCH in losses
-            if (test := statistics.partly_paired_ranks([], [], some, losses[SEARCH])) is not None
+            for method, group in losses.items()
+            if method != SEARCH and len(group) > 1 and SEARCH in losses
+            if (test := statistics.partly_paired_ranks([], [], group, losses[SEARCH])) is not None
         }
         p_values = dict(zip(tests, statistics.holm([test.p_value for test in tests.values()]), strict=True))
-        for method, some in by_method.items():
-            rates, seen = ([float(row[name]) for row in some] for name in ("rate", "rate_seen"))
+        for method, group in by_method.items():
+            rates, seen = ([float(row[name]) for row in group] for name in ("rate", "rate_seen"))
             ends = quantiles(rates, n=4, method="inclusive")[::2] if len(rates) > 1 else []
             test = tests.get(method)
             better = "" if test is None else f"{test.estimate:.2f} [{test.interval[0]:.2f}, {test.interval[1]:.2f}]"
             lines.append([
-                question, method, f"{int(some[0]['trials']):,}", f"{len(some)}", f"{median(rates):.3f}",
+                question, method, f"{int(group[0]['trials']):,}", f"{len(group)}", f"{median(rates):.3f}",
                 "–".join(f"{end:.3f}" for end in ends), f"{min(rates):.3f}", f"{median(seen):.3f}",
                 better, "" if test is None else "< 0.001" if p_values[method] < 0.001 else f"{p_values[method]:.3f}",
             ])  # fmt: skip
@@ -744,7 +751,7 @@ PAGES = (
 
 
 def source(note: Path) -> str:
-    """Say where results come from, and how many trials they took, if that is what was asked."""
+    """Describe the origin of results, and the number of trials if it was an option."""
     found = labelled(json.loads(note.read_text()))
     versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
     packages = ", ".join(
@@ -767,7 +774,7 @@ def source(note: Path) -> str:
 
 
 def table(name: str) -> str:
-    """Give a benchmark's table as it stands in a document, or say that there is none yet."""
+    """Return a benchmark's table as in a document, or a note that it doesn't exist yet."""
     stem, _, excerpt = name.partition(":")
     file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
     if not file.exists():
@@ -778,7 +785,7 @@ def table(name: str) -> str:
 
 
 def written(page: str) -> str:
-    """Put the tables into a document, each between its two marks."""
+    """Return a document with its tables, each between its two marks."""
     for name in TABLES:
         marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", page)

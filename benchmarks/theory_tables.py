@@ -1,4 +1,4 @@
-"""Tables of what units compute: from the benchmarks `moments`, `curvature`, `barrier`, `starts` and `near_zero`."""
+"""Tables of the benchmarks of units: `moments`, `curvature`, `barrier`, `starts` and `near_zero`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_VARIANCES = {"NMU": "0.0833333", "NAC-mul": "0.1"}
 
 
 def moments_table(rows: Sequence[Row]) -> str:
-    """Give one line a fan for equation 8, then one line a case and mean for equations 9 and 10."""
+    """Write a line for each fan of equation 8, then for each case and mean of equations 9 and 10."""
     return f"{_fans([row for row in rows if row['equation'] == '8'])}\n\n{_cases(rows)}"
 
 
@@ -40,7 +40,7 @@ def _cases(rows: Sequence[Row]) -> str:
 
 
 def curvature_table(rows: Sequence[Row]) -> str:
-    """Give one line what is computed, with a column for each observation and second layer."""
+    """Write a line for each quantity, with a column for each observation and second layer."""
     columns = list(dict.fromkeys((row["observation"], row["second"]) for row in rows))
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in rows:
@@ -51,13 +51,13 @@ def curvature_table(rows: Sequence[Row]) -> str:
 
 
 def barrier_table(rows: Sequence[Row]) -> str:
-    """Give one line a range: the weight at which the factor of its mean is 0, and the share that starts beyond."""
+    """Write a line for each range: the weight at which its mean's factor is 0, and the share that starts beyond."""
     lines = [[f"U[{row['low']},{row['high']}]", row["barrier"], row["beyond"]] for row in rows]
     return markdown(["range", "1 / (1 - x) at its mean", "share of U[1/4, 3/4] beyond"], lines, 1)
 
 
 def starts_table(rows: Sequence[Row]) -> str:
-    """Give one line a number of factors that were negative before training: how many are after 1,000 updates."""
+    """Write a line for each number of negative factors before training: their number after 1,000 updates."""
     names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_foreseen", "as_at_the_end", "solved")
     lines = [[row["value"], *(row[name] for name in names)] for row in rows if row["of"] == "negative at the start"]
     head = ["negative before", "trials", "after 1,000 updates 0", "2", "4", "6 or more", "as foreseen"]
@@ -65,7 +65,7 @@ def starts_table(rows: Sequence[Row]) -> str:
 
 
 def start_sizes_table(rows: Sequence[Row]) -> str:
-    """Give one line a hidden size: negative factors after 1,000 updates, measured and published counts."""
+    """Write a line for each number of hidden units: negative factors after 1,000 updates, own and published counts."""
     lines = []
     for row in rows:
         if row["of"] == "hidden units":
@@ -82,7 +82,7 @@ def start_sizes_table(rows: Sequence[Row]) -> str:
 
 
 def near_zero_table(rows: Sequence[Row]) -> str:
-    """Give one line a target and unit, with its floor and its relative error on each range."""
+    """Write a line for each target and unit, with its floor and its relative error on each range."""
     powers = list(dict.fromkeys(row["power"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -98,7 +98,7 @@ def _place(row: Row) -> str:
 
 
 def _digits(text: str) -> str:
-    """Write a number with four digits; what is less than rounding leaves of a loss is 0.
+    """Write a number with four digits; a rounding residue of a loss is 0.
 
     Example:
         >>> _digits("0.381944"), _digits("-35497.9"), _digits("1e+28"), _digits("3.2e-30")

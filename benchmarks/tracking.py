@@ -1,16 +1,16 @@
-"""Publishing to MLflow while training goes on, and looking at what was published.
+"""Cost of publishing to MLflow during training, and response times of the dashboard.
 
 python -m benchmarks.tracking [--runs N] [--sqlite N] [--http N] [--there N] [--out FILE.csv]
 
-Kinds: MLflow's database in a file; PostgreSQL, past MLflow's server; and MLflow's server with passwords on the same
-PostgreSQL, with S3 for files (`tests/servers.py`). All on this machine: servers take their share of its cores.
+Kinds: MLflow's database in a file; PostgreSQL without MLflow's server; and MLflow's server with passwords on the same
+PostgreSQL, with S3 for files (`tests/servers.py`). All run on this machine, so servers take their share of its cores.
 
-The runs are made up as in `benchmarks.report`, stored, and published by the publisher of `study run`, a handful of
-packs at a time, while the fused engine trains in another process; before each handful it trains alone. Then a rerun
-and `study sync` are timed, which find all there. The last of the runs on PostgreSQL are published over HTTP.
+The runs are made up as in `benchmarks.report` and stored. The publisher of `study run` publishes them, a few packs at a
+time, while the fused engine trains in another process; before each batch of packs it trains alone. Then a rerun and
+`study sync` are timed with everything published. The last of the runs on PostgreSQL are published over HTTP.
 
-What a person waits for in the dashboard is measured with 20,000 runs (`--there`): those published, and copies of them,
-made in the database without their curves, which no list shows.
+The dashboard's response times are measured with 20,000 runs (`--there`): those published, and copies of them in the
+database without curves, which no list shows.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _TABLES = ("runs", "tags", "params", "latest_metrics")
 def published(
     uri: str, folder: StudyStore, names: Sequence[str], train: Measure, for_s: float
 ) -> tuple[float, float, float]:
-    """Publish packs while something trains.
+    """Publish packs during training.
 
     Returns:
-        Runs a second, how many times slower it trains meanwhile, and milliseconds of this process's CPU time a run.
+        Runs a second, the slow-down of training meanwhile, and milliseconds of this process's CPU time a run.
     """
     busy_s, cpu_s, ratios = 0.0, 0.0, []
     with Publisher(uri, folder.path.name, StoredPacks(folder)) as publisher:
@@ -102,7 +102,7 @@ def _train(for_s: float) -> float:
 
 
 def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
-    """Give the seconds in which a rerun, and `sync`, find that all is published."""
+    """Return the seconds of a rerun, and of `sync`, with everything published."""
     packs, began = StoredPacks(folder), time.perf_counter()
     with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:
         publisher.catch_up()
@@ -113,14 +113,14 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
 
 
 def copied(uri: str, there: int) -> int:
-    """Copy the runs of trials in a database until there are so many, each with ids of its own; count them."""
+    """Copy the runs of trials in a database, with new ids, until there are `there`; return their number."""
     engine = create_engine(uri)
     tables = {name: [c["name"] for c in inspect(engine).get_columns(name)] for name in _TABLES}
     trials = "run_uuid IN (SELECT run_uuid FROM tags WHERE key = 'study.kind' AND value = 'trial')"
     with engine.begin() as database:
         counted = text(f"SELECT count(*) FROM runs WHERE {trials}")
         count = database.execute(counted).scalar_one()
-        # Runs before what hangs on them; each round copies the first ones only.
+        # Runs before their dependent rows; each round copies only the first runs.
         for copy in range(1, there // count):
             for table, columns in tables.items():
                 taken = [_copy_of(table, column, copy) for column in columns]
@@ -144,7 +144,7 @@ def _copy_of(table: str, column: str, copy: int) -> str:
 
 
 def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
-    """Give the seconds of each question's first page; each of them must have an answer."""
+    """Return the seconds of each query's first page; each must have a result."""
     client = connect(uri)
     experiment = client.get_experiment_by_name(study)
     assert experiment is not None
@@ -161,7 +161,7 @@ def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
 
 
 def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, rounds: int) -> tuple[float, float]:
-    """Give the seconds until a browser shows runs: the study's page, and its trials that were not solved, by name."""
+    """Return a browser's seconds to show runs: the study's page, and its unsolved trials, by name."""
     executable = browser_path()
     if executable is None:
         tell("no browser here: pages are not measured")
@@ -185,7 +185,7 @@ def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, 
 
 @contextmanager
 def dashboard(uri: str, folder: Path) -> Iterator[str]:
-    """Serve a database as `study ui` does, and give the address."""
+    """Serve a database as `study ui` does, and yield the address."""
     port = free_port()
     command, environment = ui_command(uri, port=port)
     address = f"http://127.0.0.1:{port}"
@@ -200,14 +200,14 @@ def dashboard(uri: str, folder: Path) -> Iterator[str]:
 def measured(
     kind: str, folder: StudyStore, names: Sequence[str], service: Service | None, arguments: Namespace
 ) -> dict[str, Any]:
-    """Publish some packs to one kind, and measure all that is to be measured of it."""
+    """Publish some packs to one kind of MLflow, and return all measurements."""
     root = folder.path.parent
     uri, user = default_uri(root), None
     if service is not None:
         mlflow = service.mlflow
         uri = service.direct if kind == "postgresql" else mlflow.address
         user = {"username": mlflow.username, "password": mlflow.password}
-    # As in a study, a process of its own trains.
+    # As in a study, training has a process of its own.
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_training) as trainer:
         runs_a_second, slower, cpu_ms = published(
             uri, folder, names, lambda for_s: trainer.submit(_train, for_s).result(), arguments.seconds
@@ -246,7 +246,7 @@ def measured(
 
 
 def _written(row: dict[str, Any]) -> dict[str, str]:
-    """Write numbers with three digits; nothing for what was not measured."""
+    """Format numbers with three digits; a missing one is empty."""
     return {
         name: "" if value != value else f"{value:.3g}" if isinstance(value, float) else str(value)
         for name, value in row.items()

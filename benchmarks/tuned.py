@@ -1,13 +1,13 @@
-"""How often two methods, each at its best value of a hyperparameter, are called different, by several ways to test it.
+"""Error rates of tests between two methods, each at its best value of a hyperparameter.
 
     python -m benchmarks.tuned [--studies N] [--seed N] [--out benchmarks/results/tuned/laws.csv]
 
-Both methods have the same seeds at all of their values. The difference to be found is that of their best values' means.
-What `tuned_difference` says stands beside the best values on the same seeds, which is what papers do, and beside other
-ways, which see a quarter of the studies. Both methods are equally good, or the first or the second one is better, by
-three standard errors of the difference of two values. ways.csv, next to the first file, has the extremes of each way
-over all laws. Of more than 12 seeds, 4,095 subsets are flipped instead of the package's 32,767, which takes an eighth
-of the time. The numbers depend on the seed and on nothing else.
+Both methods have the same seeds at all of their values. The estimand is the difference of their best values' means.
+`tuned_difference` is compared with the usual practice in papers, a test of the best values on the same seeds, and with
+other ways. Those see a quarter of the studies. Both methods are equally good, or one is better by three standard errors
+of the difference of two values. ways.csv, next to the first file, has the extremes of each way over all laws. With more
+than 12 seeds, 4,095 subsets are flipped instead of the package's 32,767, which takes an eighth of the time. The numbers
+depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ Gaps = Callable[[int], Sequence[float]]
 
 @dataclass(frozen=True)
 class Law:
-    """How the outcomes of two methods are distributed; greater ones are better.
+    """A distribution of two methods' outcomes; greater ones are better.
 
     Args:
-        name: what the tables call it.
-        first: how far the mean of each of the first method's values is below its best, by the number of seeds.
+        name: its name in the tables.
+        first: distances of the first method's means from its best, as a function of the number of seeds.
         second: the same of the second method.
-        noise: what a standard normal number becomes, with a mean of 0 and a variance of 1.
+        noise: transform of a standard normal number, to a mean of 0 and a variance of 1.
         scale: of the second method's noise; the first one's is 1.
         shared: the correlation of all outcomes of a seed before `noise`.
-        alike: how much greater that of outcomes of one method is.
-        diverging: the share of outcomes that are infinitely bad; if there are any, all are replaced by their ranks.
+        alike: extra correlation of the outcomes of one method.
+        diverging: the share of infinitely bad outcomes; if positive, all outcomes are replaced by their ranks.
     """
 
     name: str
@@ -74,13 +74,13 @@ class Law:
     diverging: float = 0.0
 
     def draw(self, rng: np.random.Generator, studies: int, seeds: int, apart: float) -> list[Floats]:
-        """Draw the outcomes of both methods, shape [studies, seeds, values], the first one's greater by a number."""
+        """Draw outcomes of both methods, shape [studies, seeds, values], with the first one's greater by `apart`."""
         common = math.sqrt(self.shared) * rng.normal(size=(studies, seeds, 1))
         methods = []
         for gaps, scale, more in ((self.first(seeds), 1.0, apart), (self.second(seeds), self.scale, 0.0)):
             own = math.sqrt(self.alike) * rng.normal(size=(studies, seeds, 1))
-            rest = math.sqrt(1 - self.shared - self.alike) * rng.normal(size=(studies, seeds, len(gaps)))
-            methods.append(scale * self.noise(common + own + rest) - np.asarray(gaps) + more)
+            residual = math.sqrt(1 - self.shared - self.alike) * rng.normal(size=(studies, seeds, len(gaps)))
+            methods.append(scale * self.noise(common + own + residual) - np.asarray(gaps) + more)
         return self._ranked(rng, methods) if self.diverging else methods
 
     def _ranked(self, rng: np.random.Generator, methods: Sequence[Floats]) -> list[Floats]:
@@ -92,7 +92,7 @@ class Law:
         return np.split(shares, [methods[0].shape[2]], axis=2)
 
     def apart(self, seeds: int) -> float:
-        """Return how far apart methods are where they differ."""
+        """Return the distance between methods that differ."""
         variance = 1 + self.scale**2 - 2 * self.scale * self.shared
         return APART_ERRORS * math.sqrt(variance / seeds)
 
@@ -102,10 +102,10 @@ class Rates:
     """Successes, 0 or 1, of two methods whose success rates are given for each value.
 
     Args:
-        name: what the tables call it.
+        name: its name in the tables.
         first: rates of the first method's values.
         second: rates of the second one's.
-        shared: the correlation of what decides on success among all outcomes of a seed.
+        shared: the correlation of the latent numbers among all outcomes of a seed.
     """
 
     name: str
@@ -123,44 +123,44 @@ class Rates:
         return methods
 
     def apart(self, seeds: int) -> float:
-        """Return by how much the best rate of the first method is greater."""
+        """Return the advantage of the first method's best rate."""
         return max(self.first) - max(self.second)
 
 
 def equal(count: int) -> Gaps:
-    """Give values that are all equally good."""
+    """Return values that are all equally good."""
     return lambda seeds: [0.0] * count
 
 
 def alone(count: int, place: int, gap: float) -> Gaps:
-    """Give one good value, and others that are so many standard deviations worse."""
+    """Return one good value, and others that are worse by `gap` standard deviations."""
     return lambda seeds: [0.0 if value == place else gap for value in range(count)]
 
 
 def near(count: int, place: int, errors: float) -> Gaps:
-    """Give one good value, and others that are so many standard errors of a mean worse."""
+    """Return one good value, and others that are worse by `errors` standard errors of a mean."""
     return lambda seeds: alone(count, place, errors / math.sqrt(seeds))(seeds)
 
 
 def peaked(count: int, place: int, curvature: float) -> Gaps:
-    """Give means on a parabola."""
+    """Return means on a parabola."""
     return lambda seeds: [curvature * (value - place) ** 2 for value in range(count)]
 
 
 def _skewed(normal: Floats) -> Floats:
-    """Give negative log-normal numbers, which are losses with a long tail."""
+    """Return negative log-normal numbers, like losses with a long tail."""
     return np.asarray((math.exp(0.5) - np.exp(normal)) / math.sqrt((math.e - 1) * math.e))
 
 
 def _failing(normal: Floats) -> Floats:
-    """Give numbers of which a tenth are far below the others."""
+    """Return numbers of which a tenth are far below the others."""
     fails = special.ndtr(normal) < 0.1
     spread = np.where(fails, -3.0, 1 / 3) + 0.1 * normal
     return np.asarray(spread / math.sqrt(0.1 * 9 + 0.1 + 0.01))
 
 
 def _noisier(values: Floats) -> Floats:
-    """Scale the values' noise from 0.3 to 2, and that of a single value not at all."""
+    """Scale the values' noise from 0.3 to 2; leave that of a single value unchanged."""
     count = values.shape[-1]
     return values * np.geomspace(0.3, 2.0, count) if count > 1 else values
 
@@ -200,7 +200,7 @@ def _tuned(first: Floats, second: Floats) -> Result:
 
 
 def _unmoved(first: Floats, second: Floats) -> Result:
-    """Leave the interval's ends where the pseudo-values' sign flips have them."""
+    """Return the interval's ends by the sign flips of the pseudo-values, unadjusted."""
     none = np.zeros(len(first))
     return tuned_test(*(replace(fit, optimism=none) for fit in _fits(first, second)))
 
@@ -212,7 +212,7 @@ def _of_scores(first: Floats, second: Floats) -> Result:
 
 
 def _same_seeds(first: Floats, second: Floats) -> Result:
-    """Take each method's best mean, and test on the seeds that it was chosen on."""
+    """Take each method's best mean, and test on the same seeds."""
     best = [
         np.take_along_axis(y, y.mean(axis=1).argmax(axis=1)[:, None, None], axis=2)[..., 0] for y in (first, second)
     ]
@@ -220,7 +220,7 @@ def _same_seeds(first: Floats, second: Floats) -> Result:
 
 
 def _each_left_out(first: Floats, second: Floats) -> Result:
-    """Evaluate each seed at the value that all others choose, and flip signs."""
+    """Evaluate each seed at the value chosen by all others, and flip signs."""
     scores = []
     for values in (first, second):
         chosen = (values.sum(axis=1, keepdims=True) - values).argmax(axis=2)
@@ -229,7 +229,7 @@ def _each_left_out(first: Floats, second: Floats) -> Result:
 
 
 def _two_halves(first: Floats, second: Floats) -> Result:
-    """Double the smaller one of the p-values of two halves, each tested where the other chooses."""
+    """Double the smaller p-value of two halves, each tested at the other's choice."""
     fits, halves = _fits(first, second, 1), halved(first.shape[1], 1).astype(bool)
     difference = fits[0].values - fits[1].values
     sides = [statistics.sign_flips(difference[:, half]) for half in halves]
@@ -241,14 +241,14 @@ def _two_halves(first: Floats, second: Floats) -> Result:
 
 @lru_cache(maxsize=1)
 def _flips(seeds: int) -> Floats:
-    """Return drawn signs, a row each, of which the first are all positive."""
+    """Return drawn signs, a row each; the first row is all positive."""
     signs = np.random.default_rng(seeds).choice([-1.0, 1.0], size=(_FLIPS + 1, seeds))
     signs[0] = 1.0
     return signs
 
 
 def _exchanged(first: Floats, second: Floats) -> Result:
-    """Exchange the methods of whole seeds, and choose again: exact if all of both methods is equally distributed."""
+    """Exchange the methods of whole seeds, and choose again; exact if both methods are equally distributed."""
     middle, half = (first + second) / 2, (first - second) / 2
     flipped = np.einsum("bn,snk->bsk", _flips(first.shape[1]), half, optimize=True)
     totals = middle.sum(axis=1)
@@ -258,7 +258,7 @@ def _exchanged(first: Floats, second: Floats) -> Result:
 
 
 def _simultaneous(first: Floats, second: Floats) -> Result:
-    """Ask whether, whichever value of the other method is its best, the greatest of all differences is great."""
+    """Test the greatest difference from each value of the other method, and take the largest p-value."""
     sides = [_side(first, second), _side(second, first)]
     p_values = np.minimum(1.0, 2 * np.minimum(*sides))
     return np.where(sides[0] < sides[1], 1.0, -1.0), np.full((len(first), 2), np.nan), p_values
@@ -288,7 +288,7 @@ WAYS: Mapping[str, Callable[[Floats, Floats], Result]] = {
 
 
 def in_parts(way: Callable[[Floats, Floats], Result], first: Floats, second: Floats) -> Result:
-    """Test studies, so many at a time as memory allows."""
+    """Test studies in parts that fit into memory."""
     numbers = first.shape[1] * 2 * SPLITS * max(first.shape[2], second.shape[2])
     size = max(1, min(_STUDIES_AT_ONCE, _NUMBERS_AT_ONCE // numbers))
     parts = [way(first[start : start + size], second[start : start + size]) for start in range(0, len(first), size)]
@@ -297,7 +297,7 @@ def in_parts(way: Callable[[Floats, Floats], Result], first: Floats, second: Flo
 
 
 def counted(result: Result, truth: float) -> dict[str, str]:
-    """Count winners that are better and that aren't, and how many intervals hold the difference."""
+    """Count right and wrong winners, and the intervals that hold the difference."""
     estimates, bounds, p_values = result
     is_called = p_values <= LEVEL
     is_right = is_called & (np.sign(estimates) == np.sign(truth)) & (truth != 0)
@@ -313,7 +313,7 @@ def counted(result: Result, truth: float) -> dict[str, str]:
 
 
 def cases(law: Law | Rates, seeds: int) -> Iterator[tuple[str, float]]:
-    """Give the differences of a law, and what they say."""
+    """Yield each truth of a law, with its difference."""
     apart = law.apart(seeds)
     if isinstance(law, Rates):
         yield "first better" if apart else "equal", apart
@@ -327,7 +327,7 @@ def cases(law: Law | Rates, seeds: int) -> Iterator[tuple[str, float]]:
 
 
 def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Draw the studies of a law, and test them in all ways that can."""
+    """Draw the studies of a law, and test them in all applicable ways."""
     for seeds in SIZES:
         for better, truth in cases(law, seeds):
             rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), seeds, zlib.crc32(better.encode())])
@@ -340,7 +340,7 @@ def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]
 
 
 def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Give each way's most false winners and least coverage over all laws, and how many differences it finds."""
+    """Return each way's most false winners and least coverage over all laws, and its detected differences."""
     for way in WAYS:
         for n in SIZES:
             own = [row for row in rows if row["way"] == way and row["n"] == n]

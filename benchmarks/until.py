@@ -1,9 +1,9 @@
-"""Seeds until sure beside a fixed number of seeds: which verdicts agree, and how many trials fewer they take.
+"""Sequential numbers of seeds beside a fixed number: agreement of verdicts, and trials saved.
 
     python -m benchmarks.until --store studies --study demo400 --out tasks/docs/results/until
 
-Takes a study that has run with a fixed number of seeds (tasks/docs/results/until/demo400.yaml), and plays it again: the
-plan that `study run` asks is asked, and is told the outcomes of just those seeds that it asks for.
+Takes a finished study with a fixed number of seeds (tasks/docs/results/until/demo400.yaml), and replays it: the plan of
+`study run` requests seeds, and receives the stored outcomes of just those.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NARROW, APART = "half-width", "different-from"
 
 
 def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
-    """Ask for seeds until all is sure, as a run would, and reveal what is asked for.
+    """Request seeds until all is sure, as a run would, and reveal their outcomes.
 
     Args:
-        plan: of a study with `until`.
-        results: of all seeds that it could ask for.
+        plan: plan of a study with `until`.
+        results: results of all seeds that it could request.
 
     Returns:
-        What it asks for in the end, the results of that, and how many times it asked.
+        The last plan, its results, and the number of requests.
     """
     known, asked = results.slice(0, 0), 0
     while (after := extended(plan, TrialTable(known, plan.metrics))) != plan:
@@ -50,7 +50,7 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
 
 
 def revealed(plan: Plan, results: pa.Table) -> pa.Table:
-    """Give the results of what a plan asks for."""
+    """Return the results of a plan's trials."""
     wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
     rows = zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), strict=True)
     known = results.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
@@ -64,7 +64,7 @@ def with_until(spec: Spec, **until: Any) -> Plan:
 
 
 def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> dict[str, str]:
-    """Set a cell's interval at all seeds beside that of the seeds used.
+    """Compare a cell's interval at all seeds with that of the seeds used.
 
     They agree if the intervals overlap and the rate of all seeds is in that of the seeds used.
     """
@@ -96,21 +96,21 @@ def _interval(name: str, rate: float, interval: Interval) -> dict[str, str]:
     }
 
 
-def apart_row(name: str, one: CellSummary, other: CellSummary, verdict: Verdict) -> dict[str, str]:
-    """Set Fisher's test of all seeds beside the sign test of those used.
+def apart_row(name: str, first: CellSummary, second: CellSummary, verdict: Verdict) -> dict[str, str]:
+    """Compare Fisher's test of all seeds with the sign test of those used.
 
     They agree if both say that the cells differ, in the same direction, or neither does.
     """
-    p_value = statistics.fisher_exact(one.solved, one.ended, other.solved, other.ended)
+    p_value = statistics.fisher_exact(first.solved, first.ended, second.solved, second.ended)
     signs = (
-        _sign(p_value, one.solved / one.ended - other.solved / other.ended),
+        _sign(p_value, first.solved / first.ended - second.solved / second.ended),
         _sign(verdict.p_value or 0.0, verdict.wins - verdict.losses),
     )
     return {
         "pair": name,
-        "fixed_seeds": f"{one.ended}",
-        "fixed_solved": f"{one.solved}",
-        "fixed_solved_other": f"{other.solved}",
+        "fixed_seeds": f"{first.ended}",
+        "fixed_solved": f"{first.solved}",
+        "fixed_solved_other": f"{second.solved}",
         "fixed_p": f"{p_value:.2g}",
         "seeds": f"{verdict.seeds}",
         "it_alone": f"{verdict.wins}",
@@ -133,9 +133,9 @@ def _word(is_so: bool) -> str:
 
 
 def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[list[dict[str, str]], int]:
-    """Play a study again, and give a row a verdict, and how many trials it took.
+    """Replay a study; return a row for each verdict, and the number of trials.
 
-    Each row has the seeds that `study plan` expects once the first batch is done, too.
+    Each row also has the seeds that `study plan` expects after the first batch.
     """
     end, known, asked = replayed(plan, results)
     first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)
@@ -164,7 +164,7 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Play the study again by both rules, print and write the tables."""
+    """Replay the study by both rules, print and write the tables."""
     known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     known.add_argument("--store", default="studies", help="where the study is")
     known.add_argument("--study", default="demo400", help="that has run with all seeds")

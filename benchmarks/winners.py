@@ -1,10 +1,10 @@
-"""How often a report names a winner though all methods are equal, anywhere in it.
+"""Rate at which a report names a winner although all methods are equal.
 
     python -m benchmarks.winners --studies 2000 [--out benchmarks/results/winners.csv]
 
-Each study is drawn as outcomes of trials, and goes through the tables, findings and sentence that a report is made of.
-A winner is named by the first sentence, by a bold row, or by a verdict of any pair. Seeds that methods share make them
-as alike as the law says. The numbers depend on the seed and on nothing else.
+Each study is drawn as outcomes of trials, and goes through the tables, findings and sentence of a report. A winner is
+named by the first sentence, by a bold row, or by the verdict of a pair. Shared seeds correlate methods as the law says.
+The numbers depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Design:
     """A study of equal methods.
 
     Args:
-        name: what the tables call it.
+        name: its name in the tables.
         draw: draws the columns of its trials, an array each.
-        sizes: how the number of seeds comes about.
-        by: the columns that tell its rows apart.
-        statements: the comparisons that its file asks for; none for the default.
+        sizes: the rule for the number of seeds.
+        by: the columns that identify its rows.
+        statements: the comparisons in its file; empty for the default.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Design:
 
 
 def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) -> Floats:
-    """Draw latent numbers of methods on the same seeds; the trial is solved if its number is below the rate's."""
+    """Draw latent numbers of methods on the same seeds; a trial is solved if its number is below the rate's."""
     common, own = rng.normal(size=seeds), rng.normal(size=(methods, seeds))
     latent = np.sqrt(alike) * common + np.sqrt(1 - alike) * own
     return np.asarray(latent < np.quantile(rng.normal(size=20_000), rate), float)
@@ -80,7 +80,7 @@ def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float
 
 
 def crossed(rng: Rng, side: int) -> Any:
-    """Draw successes of two methods whose init and data seeds are crossed, and decide nine tenths of the luck."""
+    """Draw successes of two methods with crossed init and data seeds, which cause nine tenths of the variance."""
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": []}
     seeds = [Sources(init, data + side).seed for init in range(side) for data in range(side)]
     share = rng.choice([0.1, 0.5, 0.9])
@@ -95,7 +95,7 @@ def crossed(rng: Rng, side: int) -> Any:
 
 
 def adaptive(rng: Rng, most: int = 100) -> Any:
-    """Draw successes of two methods that get seeds until they look different by a test for a fixed number."""
+    """Draw successes of two methods with seeds added until a fixed-size test finds a difference."""
     solved = _successes(rng, 2, most, 0.6, 0.3)
     for count in looks(10, most):
         first, second = solved[0][:count], solved[1][:count]
@@ -111,7 +111,7 @@ def adaptive(rng: Rng, most: int = 100) -> Any:
 
 
 def swept(rng: Rng) -> Any:
-    """Draw a metric of two optimizers at four learning rates, none of which makes a difference."""
+    """Draw a metric of two optimizers at four learning rates, without any effect."""
     columns: dict[str, list[Any]] = {"kind": [], "rate": [], "seed": [], "outcome": [], "loss": []}
     seed_luck = rng.normal(size=12)
     for kind in range(2):
@@ -125,7 +125,7 @@ def swept(rng: Rng) -> Any:
 
 
 def factors(rng: Rng) -> Any:
-    """Draw successes of settings of four factors, none of which makes a difference."""
+    """Draw successes of settings of four factors, without any effect."""
     settings = list(product(range(2), repeat=4))
     solved = _successes(rng, len(settings), 12, 0.6, 0.5)
     columns: dict[str, list[Any]] = {name: [] for name in ("a", "b", "c", "d", "seed", "outcome")}
@@ -138,7 +138,7 @@ def factors(rng: Rng) -> Any:
 
 
 def diverging(rng: Rng) -> Any:
-    """Draw a metric of two equally fragile methods: trials diverge as often, whatever their number would be."""
+    """Draw a metric of two equally fragile methods: trials diverge independently of their value."""
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": [], "loss": []}
     for method in range(2):
         lost = rng.random(20) < 0.3
@@ -176,7 +176,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study, and return whether its sentence, a bold row, or a verdict names a winner."""
+    """Draw a study, and return True if its sentence, a bold row, or a verdict names a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {
@@ -198,7 +198,7 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
 
 
 def row(place: int, studies: int, seed: int) -> dict[str, Any]:
-    """Count the studies of a design in which a winner is named."""
+    """Count the studies of a design with a winner."""
     design = DESIGNS[place]
     tell(design.name)
     rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])

@@ -1,4 +1,4 @@
-"""What must hold of the service while `deploy/smoke.sh` runs a study through it: guards, secrets, results, back-ups."""
+"""Checks of the service while `deploy/smoke.sh` runs a study through it: guards, secrets, results, back-ups."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAME = "smoke"
 
 
 def check_guards(service: Service) -> None:
-    """Check that nobody gets in without token, password and keys, and with them, that one does.
+    """Check that access needs token, password and keys, and works with them.
 
     Raises:
-        ServiceError: if not.
+        ServiceError: if a check fails.
     """
     say("checking the guards")
     bearer = {"Authorization": f"Bearer {service.secret('ray_token')}"}
@@ -47,10 +47,10 @@ def check_guards(service: Service) -> None:
 
 
 def check_listening(service: Service) -> None:
-    """Check that nothing listens beyond loopback but Ray's own processes, which ask for the token.
+    """Check that nothing listens beyond loopback but Ray's own processes, which require the token.
 
     Raises:
-        ServiceError: if something else does, or if a part isn't found listening where it should.
+        ServiceError: if another process does, or if a part doesn't listen where it should.
     """
     say("looking where everything listens")
     found = listening()
@@ -68,9 +68,9 @@ def check_files(service: Service) -> None:
     """Check that MLflow keeps the files of its runs in the object store.
 
     Raises:
-        ServiceError: if not.
+        ServiceError: if it doesn't.
     """
-    # MLflow's own words on each run would stand between ours.
+    # MLflow's own line on each run would interrupt ours.
     os.environ.update(service.user_environment() | {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"})
     from mlflow import MlflowClient
 
@@ -85,7 +85,7 @@ def check_files(service: Service) -> None:
 
 
 def results(service: Service) -> list[str]:
-    """List the trial ids of all results in the store, as often as they are there."""
+    """List the trial ids of all results in the store, duplicates included."""
     import pyarrow.parquet
 
     store, found = service.s3("study"), []
@@ -97,7 +97,7 @@ def results(service: Service) -> list[str]:
 
 
 def check_results(service: Service, wanted: set[str]) -> None:
-    """Check that every trial has one result in the store and one finished run in MLflow, and nothing runs on there.
+    """Check that every trial has one result in the store and one finished MLflow run, and that no run is active.
 
     Raises:
         ServiceError: if not, with the counts.
@@ -119,15 +119,15 @@ def check_results(service: Service, wanted: set[str]) -> None:
 
 
 def check_secrets(service: Service) -> None:
-    """Check that no secret is in a process's arguments, in a log, in what a job, a run or the store tells.
+    """Check that no secret is in a process's arguments, a log, a job, a run or the store.
 
     Raises:
-        ServiceError: if one is, naming where, and which, but not the secret.
+        ServiceError: if one is, with the place and the secret's name, but not its value.
     """
     say("looking for secrets where they don't belong")
     secrets = {path.name: path.read_bytes().strip() for path in service.secrets.iterdir()}
-    del secrets["tls.crt"]  # which everybody may see
-    del secrets["s3.json"]  # what it holds is there by itself
+    del secrets["tls.crt"]  # which is public
+    del secrets["s3.json"]  # its contents are secrets of their own
     places = {f"the arguments of process {number}": command.encode() for number, command in processes()}
     for folder in ("logs", "ray"):
         for path in (service.folder / folder).rglob("*"):
@@ -140,7 +140,7 @@ def check_secrets(service: Service) -> None:
 
 
 def told(service: Service) -> dict[str, bytes]:
-    """Give what the cluster tells of its jobs, MLflow of its runs, and the store of studies, each by its place."""
+    """Yield the texts of the cluster's jobs, MLflow's runs and the store of studies, each with its place."""
     from mlflow import MlflowClient
 
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}
@@ -152,16 +152,16 @@ def told(service: Service) -> dict[str, bytes]:
         found[f"MLflow's experiment {experiment.name}"] = repr(said).encode()
     for page in store.get_paginator("list_objects_v2").paginate(Bucket="study"):
         for entry in page.get("Contents", ()):
-            with suppress(store.exceptions.NoSuchKey):  # a checkpoint goes when its pack is done
+            with suppress(store.exceptions.NoSuchKey):  # a checkpoint is deleted when its pack is done
                 found[f"the store's {entry['Key']}"] = store.get_object(Bucket="study", Key=entry["Key"])["Body"].read()
     return found
 
 
 def check_while_it_trains(service: Service) -> None:
-    """Check what only running processes show.
+    """Check the properties that only running processes show.
 
     Raises:
-        ServiceError: if it isn't as it must be, or if nothing trains.
+        ServiceError: if a check fails, or if nothing trains.
     """
     commands = [command for _, command in processes()]
     for what, words in (("worker", ("ray::", "Trainable")), ("driver", ("study", " run ", "--store"))):
@@ -172,10 +172,10 @@ def check_while_it_trains(service: Service) -> None:
 
 
 def check_backup(service: Service) -> None:
-    """Back MLflow's database up and restore it, by the commands of docs/guides/server.md, and count the runs of both.
+    """Back up and restore MLflow's database by the commands of docs/guides/server.md, and compare the runs.
 
     Raises:
-        ServiceError: if that fails, or runs are missing.
+        ServiceError: if a command fails, or runs are missing.
     """
     say("backing MLflow's database up, and restoring it into another")
     password = "PGPASSWORD=$(cat /run/secrets/postgres_password) exec"
@@ -191,7 +191,7 @@ def check_backup(service: Service) -> None:
 
 
 def documented(program: str) -> str:
-    """Find the command by which the manual calls a program in PostgreSQL's container."""
+    """Return the manual's command for a program in PostgreSQL's container."""
     found = re.search(rf"-T postgres sh -c '([^']* {program} [^']*)'", MANUAL.read_text(encoding="utf-8"))
     if found is None:
         raise ServiceError(f"{MANUAL} doesn't say how to call {program}")

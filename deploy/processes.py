@@ -1,4 +1,4 @@
-"""Processes that we start, found again wherever they went: by a mark in their environment."""
+"""Processes started by the smoke test, and their descendants, identified by a mark in their environment."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _LOOK_S = 0.2
 
 
 class ServiceError(Exception):
-    """Something isn't as it must be."""
+    """A failed check or start of the service."""
 
 
 def say(words: str) -> None:
-    """Tell what happens."""
+    """Print the progress."""
     print(f"smoke: {words}", flush=True)
 
 
 def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any:
-    """Look again and again until there is something to see, and give it.
+    """Poll until a condition returns a value, and return it.
 
     Raises:
-        ServiceError: if there isn't in time.
+        ServiceError: at the timeout.
     """
     deadline = time.monotonic() + timeout_s
     while not (seen := until()):
@@ -43,7 +43,7 @@ def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports that nobody listens on: the kernel's choice keeps out of 10002 to 19999, where Ray's workers are."""
+    """Return free ports: the kernel never chooses 10002 to 19999, the range of Ray's workers."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -55,9 +55,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def processes() -> list[tuple[int, str]]:
-    """List what we started and what that started, wherever it went: process and command line.
+    """List our processes and their descendants: each process and its command line.
 
-    Ray's workers write their names over their environment, and with it the mark: they are known by their parents.
+    Ray's workers overwrite their environment, and so the mark: they are identified by their parents.
     """
     ((name, value),) = MARK.items()
     mark, ours = f"{name}={value}".encode(), set[int]()
@@ -68,7 +68,7 @@ def processes() -> list[tuple[int, str]]:
                 process = int(entry.name)
                 words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 parents[process] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if words:  # else it has ended, and waits for its parent to notice
+                if words:  # else it has ended, and its parent hasn't noticed yet
                     commands[process] = words
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     ours.add(process)
@@ -78,14 +78,14 @@ def processes() -> list[tuple[int, str]]:
 
 
 def listening() -> list[tuple[str, int, str]]:
-    """List where what we started listens for TCP: address, port and the process's command line."""
+    """List our listening TCP sockets: address, port and the process's command line."""
     found: dict[str, tuple[str, int]] = {}
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A":  # LISTEN
                 packed, _, port = words[1].partition(":")
-                # Words of 32 bits, each in this machine's order of bytes.
+                # Words of 32 bits, in the machine's byte order.
                 numbers = b"".join(bytes.fromhex(packed[at : at + 8])[::-1] for at in range(0, len(packed), 8))
                 found[f"socket:[{words[9]}]"] = (socket.inet_ntop(family, numbers), int(port, 16))
     there = []
@@ -99,7 +99,7 @@ def listening() -> list[tuple[str, int, str]]:
 
 
 def end_all() -> None:
-    """End all that we started: by SIGTERM, and by SIGKILL what is left after ten seconds."""
+    """End all our processes by SIGTERM, and after ten seconds by SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process, _ in processes():
             with suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
-"""The parts of the service as processes of this machine, with the programs, options and secrets of deploy/compose.
+"""The parts of the service as local processes, with the programs, options and secrets of deploy/compose.
 
-Everything listens on loopback, on ports that were free, but for Ray's own, which listen everywhere and ask for the
-token. All that is started carries a mark in its environment, by which it is ended.
+Everything listens on loopback, on free ports, except Ray's own processes, which listen everywhere and require the
+token. All processes carry a mark in their environment, by which they are ended.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _PORTS = [
 
 
 class Service:
-    """The parts, started one after the other.
+    """The parts of the service, started one after the other.
 
     Args:
-        folder: for everything that is written. Its path is short: Ray's sockets lie in it.
+        folder: folder of all files. Its path must be short: it holds Ray's sockets.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class Service:
         self.postgres = found[-1] if found else Path(shutil.which("initdb") or "").parent
         self.environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
             **MARK,
-            "HOME": str(folder / "home"),  # neither settings nor tokens of whoever runs this
+            "HOME": str(folder / "home"),  # neither settings nor tokens of the caller
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONUNBUFFERED": "1",
         }
@@ -52,10 +52,10 @@ class Service:
             (folder / name).mkdir()
 
     def start_all(self) -> None:
-        """Start everything, each part once those that it needs answer.
+        """Start all parts, each after the parts that it needs.
 
         Raises:
-            ServiceError: if one doesn't.
+            ServiceError: if a part doesn't start.
         """
         say("making secrets")
         self.run([COMPOSE / "secrets.sh", "--out", self.folder])
@@ -67,20 +67,20 @@ class Service:
 
     @property
     def cluster(self) -> str:
-        """Ray's dashboard, through TLS."""
+        """Address of Ray's dashboard, through TLS."""
         return f"https://localhost:{self.port['ray_front']}"
 
     @property
     def dashboard(self) -> str:
-        """MLflow, through TLS."""
+        """Address of MLflow, through TLS."""
         return f"https://localhost:{self.port['mlflow_front']}"
 
     def secret(self, name: str) -> str:
-        """Read a secret."""
+        """Return a secret."""
         return (self.secrets / name).read_text().strip()
 
     def user_environment(self) -> dict[str, str]:
-        """Give the environment of a person who uses the service: what docs/guides/deploy.md tells them to set."""
+        """Return the environment of a user of the service, as in docs/guides/deploy.md."""
         return self.ray_environment() | {
             "STUDY_CLUSTER": self.cluster,
             "REQUESTS_CA_BUNDLE": str(self.secrets / "tls.crt"),
@@ -88,7 +88,7 @@ class Service:
         }
 
     def ray_environment(self) -> dict[str, str]:
-        """Give the environment of the cluster's nodes."""
+        """Return the environment of the cluster's nodes."""
         return self.s3_environment("study") | {
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(self.secrets / "ray_token"),
@@ -100,7 +100,7 @@ class Service:
         }
 
     def s3_environment(self, user: str) -> dict[str, str]:
-        """Give the environment of one of the object store's users, ``study`` or ``mlflow``."""
+        """Return the environment of one of the object store's users, ``study`` or ``mlflow``."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port['s3']}",
             "AWS_REGION": "us-east-1",
@@ -111,7 +111,7 @@ class Service:
         }
 
     def database_environment(self) -> dict[str, str]:
-        """Give the environment of those who use MLflow's database."""
+        """Return the environment of the users of MLflow's database."""
         return {
             "PGHOST": "127.0.0.1",
             "PGPORT": str(self.port["postgres"]),
@@ -121,7 +121,7 @@ class Service:
         }
 
     def in_postgres(self, command: str, given: bytes = b"") -> bytes:
-        """Run a shell's command that is meant for PostgreSQL's container, and give what it prints.
+        """Run a shell command for PostgreSQL's container, and return its output.
 
         Raises:
             ServiceError: if it fails.
@@ -137,7 +137,7 @@ class Service:
         return done.stdout
 
     def s3(self, user: str) -> Any:
-        """Open the object store as one of its users."""
+        """Return a client of the object store as one of its users."""
         import boto3
 
         given = self.s3_environment(user)
@@ -150,7 +150,7 @@ class Service:
         )
 
     def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Ask by HTTP; give status and answer, or 0 and nothing if nobody answers."""
+        """Send an HTTP request; return status and answer, or 0 and empty if nothing answers."""
         trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
         request = urllib.request.Request(url, headers=dict(headers or {}))
         try:
@@ -169,7 +169,7 @@ class Service:
         """Run a program to its end.
 
         Raises:
-            ServiceError: if it fails, with what it says.
+            ServiceError: if it fails, with its output.
         """
         words = [str(word) for word in command]
         done = subprocess.run(
@@ -190,7 +190,7 @@ class Service:
         """Start a part, and wait until it answers.
 
         Raises:
-            ServiceError: if it doesn't, with the end of its log.
+            ServiceError: if it doesn't answer, with the end of its log.
         """
         say(f"starting {name}")
         log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
@@ -215,7 +215,7 @@ class Service:
         folder.mkdir()
         password = folder / "password"
         shutil.copy(self.secrets / "postgres_password", password)
-        if os.getuid() == 0:  # whom PostgreSQL refuses to serve
+        if os.getuid() == 0:  # PostgreSQL refuses to run as root
             user = "postgres" if "postgres" in {entry.pw_name for entry in pwd.getpwall()} else "nobody"
             for path in (folder, password):
                 shutil.chown(path, user)

@@ -1,7 +1,7 @@
-"""Bring the service up without containers, run a small study through it, kill parts of it, and check what is left.
+"""Smoke test of the service without containers: run a small study, kill parts of the service, and check the results.
 
-`deploy/smoke.sh` starts this; deploy/service.py has the parts,
-deploy/checks.py what must hold of them. Exit code 0 and "smoke: passed" if all is as it must be.
+`deploy/smoke.sh` starts this; deploy/service.py has the parts, deploy/checks.py the checks. On success it prints
+"smoke: passed" and exits with 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DONE_S = 600.0
 
 
 def study(service: Service, *words: str) -> str:
-    """Run a command of the command line as a user would, show what it prints, and give it.
+    """Run a CLI command as a user would, print its output, and return it.
 
     Raises:
         ServiceError: if it fails.
@@ -62,25 +62,25 @@ def study(service: Service, *words: str) -> str:
 
 
 def statuses(service: Service) -> list[str]:
-    """List how the jobs of the cluster stand; none if it doesn't answer."""
+    """List the states of the cluster's jobs; empty if it doesn't answer."""
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}
     status, body = service.ask(f"{service.cluster}/api/jobs/", headers)
     return [job["status"] for job in json.loads(body)] if status == 200 else []
 
 
 def ended(service: Service) -> bool:
-    """Say whether there are jobs, and none of them runs or waits."""
+    """Return True if there are jobs, and all have ended."""
     found = statuses(service)
     return bool(found) and all(status in ("STOPPED", "SUCCEEDED", "FAILED") for status in found)
 
 
 def has_results(service: Service, count: int) -> bool:
-    """Say whether so many trials have results.
+    """Return True if `count` trials have results.
 
     Raises:
-        ServiceError: if they haven't, and nobody trains them any more.
+        ServiceError: if there are fewer, and no job is left to train them.
     """
-    over = ended(service)  # asked first: what has ended has stored its results
+    over = ended(service)  # asked first: a job that has ended has stored its results
     if (there := len(set(results(service)))) < count and over:
         study(service, "logs", NAME, "--lines", "50")
         raise ServiceError(f"the study ended with {there} results, and {count} were waited for")
@@ -88,10 +88,10 @@ def has_results(service: Service, count: int) -> bool:
 
 
 def kill(what: str, *words: str) -> None:
-    """Kill the processes that have all these words in their command lines, without warning.
+    """Kill the processes whose command line has all these words, by SIGKILL.
 
     Raises:
-        ServiceError: if there is none.
+        ServiceError: if there is no such process.
     """
     found = [process for process, command in processes() if all(word in command for word in words)]
     say(f"kill -9 of {what}: {len(found)} processes")
@@ -103,7 +103,7 @@ def kill(what: str, *words: str) -> None:
 
 
 def planned() -> set[str]:
-    """Give the ids of the trials that the study asks for."""
+    """Return the ids of the study's planned trials."""
     from study.plan.plan import make_plan
     from study.spec import load_spec
 
@@ -111,10 +111,10 @@ def planned() -> set[str]:
 
 
 def run_study(service: Service) -> None:
-    """Take a small study through the whole service.
+    """Run a small study through the whole service.
 
     Raises:
-        ServiceError: if anything isn't as it must be.
+        ServiceError: if a check fails.
     """
     wanted = planned()
     study(service, "doctor")
@@ -140,7 +140,7 @@ def run_study(service: Service) -> None:
 
 
 def main() -> int:
-    """Run it all, and clean up whatever becomes of it."""
+    """Run the test, and clean up in any case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data, as after a failure")
     parser.add_argument("--services-only", action="store_true", help="bring everything up, check the guards, and end")
@@ -153,7 +153,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
     folder = Path(tempfile.mkdtemp(prefix="s-"))
-    folder.chmod(0o711)  # PostgreSQL, as another user, finds its own folder in it
+    folder.chmod(0o711)  # PostgreSQL runs as another user, who must reach its folder below
     passed = False
     try:
         service = Service(folder)
@@ -174,7 +174,7 @@ def main() -> int:
         say(str(error))
     except KeyboardInterrupt:
         say("interrupted")
-    except Exception as error:  # of the libraries that look: a failure like any other
+    except Exception as error:  # errors of the libraries that check are failures like any other
         (folder / "error.txt").write_text(traceback.format_exc())
         say(f"{type(error).__name__}: {error}; where: {folder}/error.txt")
     finally:

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/columns.md: every column of every file, as the code that writes the files describes it.
+"""Tables of docs/reference/columns.md: every column of every file, from the descriptions in the code.
 
 python -m docs.columns
 """
@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "reference" / "columns.md"
 
 
 def table(columns: Mapping[str, ColumnNote]) -> str:
-    """Write a row for each column of a file."""
+    """Return the table of a file's columns, a row each."""
     rows = [
         f"| `{name}` | {note.meaning} | {note.unit} | {note.values} | {note.empty or 'never'} |\n"
         for name, note in columns.items()
@@ -23,9 +23,9 @@ def table(columns: Mapping[str, ColumnNote]) -> str:
 
 
 def updated(page: str) -> str:
-    """Return the page with the tables as the code has them now, between its two marks."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    """Return the page with the current tables between its two marks."""
+    before, _, remainder = page.partition(BEGIN)
+    _, _, after = remainder.partition(END)
     parts = [f"## {name}\n\n{row[:1].upper()}{row[1:]}.\n\n{table(columns)}" for name, (row, columns) in FILES.items()]
     return before + BEGIN + "\n" + "\n".join(parts) + "\n" + END + after
 

@@ -26,7 +26,7 @@ html_show_copyright = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# Anchors of headings are those of the repository's host, so that a link to a heading works in both places.
+# Anchors of headings as on the repository's host, so that links to headings work in both places.
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
 suppress_warnings = ["myst.header"]

@@ -1,4 +1,4 @@
-"""The examples in the documents run: each in a folder of its own, and none leaves an entry in a registry."""
+"""Settings for the examples in the documents: each runs in a folder of its own, and leaves no registry entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of hyperparameters in docs/reference/study-file.md, from the declarations of built-in tasks and own training.
+"""Tables of hyperparameters in docs/reference/study-file.md, from the declarations in the code.
 
 python -m docs.hyperparameters
 """
@@ -16,25 +16,27 @@ _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", r
 
 
 def table(name: str) -> str:
-    """Write the rows of a table's hyperparameters.
+    """Return the rows of a table's hyperparameters.
 
     Args:
-        name: the table of the file that they stand in; ``training`` for those of built-in tasks that stand in none;
-            ``own`` for those of tasks of one's own.
+        name: the table of the study file; ``training`` for hyperparameters of built-in tasks outside tables;
+            ``own`` for those of user-defined tasks.
     """
-    tables = {key: one.table or "training" for key, one in HYPERPARAMETERS.items()}
-    declared = TRAINING if name == "own" else {key: one for key, one in HYPERPARAMETERS.items() if tables[key] == name}
-    rows = [f"| `{key}`{_short(key, name)} | {one.meaning} | {one.otherwise} |\n" for key, one in declared.items()]
+    tables = {key: note.table or "training" for key, note in HYPERPARAMETERS.items()}
+    declared = (
+        TRAINING if name == "own" else {key: note for key, note in HYPERPARAMETERS.items() if tables[key] == name}
+    )
+    rows = [f"| `{key}`{_short(key, name)} | {note.meaning} | {note.otherwise} |\n" for key, note in declared.items()]
     return "| name | value | if it isn't given |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def updated(page: str) -> str:
-    """Return the page with the tables as they are declared now, each between its two marks."""
+    """Return the page with the current tables, each between its two marks."""
     return _TABLE.sub(lambda match: f"{match[1]}\n{table(match[2])}\n{match[3]}", page)
 
 
 def _short(key: str, name: str) -> str:
-    """Return how a key is written in its own table, if it is called otherwise there."""
+    """Return the short key of a hyperparameter in its own table, if it differs."""
     short = key.removeprefix(f"{name}_")
     return "" if short == key else f" (`{name}: {{{short}: ...}}`)"
 

@@ -1,4 +1,4 @@
-"""Pictures of a page as a browser shows it: wide and on a phone, light and dark; and the browser that the tests use.
+"""Screenshots of a page: wide and on a phone, light and dark; and the browser for the tests.
 
 python -m docs.pictures studies/demo/report/report.html --out pictures
 """
@@ -18,8 +18,8 @@ SIZES = {1280: 900, 390: 844}
 """Widths of a laptop and of a phone, each with its height, in CSS pixels."""
 SCHEMES = ("light", "dark")
 
-# No sandbox: it can't be had as root, as in a container, and the pages are our own. Nothing is asked of the network
-# that a page doesn't ask for.
+# No sandbox: it doesn't work as root, as in a container, and the pages are our own. The browser sends no requests
+# of its own.
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -32,13 +32,13 @@ _FLAGS = (
 
 
 def browser_path() -> str | None:
-    """Find Chromium or Chrome on this machine; None if there is neither."""
+    """Return the path of Chromium or Chrome; None if neither is installed."""
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 @contextmanager
 def opened(executable: str) -> Iterator[Browser]:
-    """Open a browser without a window.
+    """Open a headless browser.
 
     While it is open, asyncio can't be used in the same thread.
     """
@@ -50,16 +50,16 @@ def opened(executable: str) -> Iterator[Browser]:
             browser.close()
 
 
-def pictures(page: Path, folder: Path, *, whole: bool = False) -> list[Path]:
-    """Write page-1280-light.png and the like.
+def pictures(page: Path, folder: Path, *, full_page: bool = False) -> list[Path]:
+    """Write screenshots named like page-1280-light.png.
 
     Args:
         page: an HTML file.
-        folder: where; made if it isn't there.
-        whole: the page to its end, not only what is seen before scrolling.
+        folder: folder of the pictures; created if missing.
+        full_page: whether to show the page to its end instead of the first screen.
 
     Raises:
-        SystemExit: if there is no browser, saying which would do.
+        SystemExit: if there is no browser, with the supported ones.
     """
     executable = browser_path()
     if executable is None:
@@ -72,20 +72,20 @@ def pictures(page: Path, folder: Path, *, whole: bool = False) -> list[Path]:
                 tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
                 tab.goto(page.resolve().as_uri())
                 path = folder / f"{page.stem}-{width}-{scheme}.png"
-                tab.screenshot(path=path, full_page=whole)
+                tab.screenshot(path=path, full_page=full_page)
                 written.append(path)
                 tab.close()
     return written
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the pictures and name them, with their sizes."""
+    """Write the pictures, and print their names and sizes."""
     parser = argparse.ArgumentParser(prog="docs.pictures", description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("--out", type=Path, default=Path("pictures"))
     parser.add_argument("--whole", action="store_true", help="the page to its end")
     options = parser.parse_args(arguments)
-    for path in pictures(options.page, options.out, whole=options.whole):
+    for path in pictures(options.page, options.out, full_page=options.whole):
         print(f"{path}  {path.stat().st_size // 1024} KB")
 
 

@@ -1,4 +1,4 @@
-"""The tables of tasks/docs/which-unit.md and of success by hidden units, from the cells that tasks/docs/results holds.
+"""Tables of tasks/docs/which-unit.md and of success by hidden units, from the cells of tasks/docs/results.
 
 python -m docs.which_unit
 """
@@ -22,7 +22,7 @@ Row = Mapping[str, str]
 
 
 def cells(file: str) -> list[Row]:
-    """Read cells whose trials have all ended.
+    """Read the cells whose trials have all ended.
 
     Args:
         file: below tasks/docs/results.
@@ -32,9 +32,9 @@ def cells(file: str) -> list[Row]:
 
 
 def best(rows: Sequence[Row]) -> str:
-    """Write, for each range and operation, the largest number of trials solved, its interval, and by which units.
+    """Return a table of the most solved trials for each range and operation, with the interval and the units.
 
-    After each unit stands the median iteration at which a trial of it first met the criterion, in thousands.
+    Each unit is followed by the median iteration at which a trial first met the criterion, in thousands.
 
     Example:
         >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}
@@ -53,7 +53,7 @@ def best(rows: Sequence[Row]) -> str:
 
 
 def every(rows: Sequence[Row]) -> str:
-    """Write, for each operation and unit, how many trials solved each range; a dash stands for none that was trained.
+    """Return a table of the trials solved for each operation, unit and range; a dash means that none was trained.
 
     Example:
         >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}
@@ -68,9 +68,9 @@ def every(rows: Sequence[Row]) -> str:
 
 
 def by_size(rows: Sequence[Row]) -> str:
-    """Write the trials solved with each number of hidden units, and when; a line for each value of what else varies.
+    """Return a table of the trials solved by number of hidden units, with a line for each value of the other columns.
 
-    After the number stands the median iteration at which a trial first met the criterion, in thousands.
+    The number is followed by the median iteration at which a trial first met the criterion, in thousands.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "18", "solved_at_median": "14000.0"}
@@ -92,7 +92,7 @@ def _lines(
     column_of: Callable[[Row], str],
     text_of: Callable[[Row], str],
 ) -> list[list[str]]:
-    """Write a line for each combination of the values of these names that occurs, in the order of their values."""
+    """Return a line for each combination of values, in ascending order."""
     values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in names]):
@@ -101,7 +101,7 @@ def _lines(
 
 
 def updated(page: str) -> str:
-    """Return the page with its tables as they follow from the results now, each between its two marks."""
+    """Return the page with its current tables, each between its two marks."""
     writers = {"best": best, "all": every, "sizes": by_size}
     return _TABLE.sub(lambda match: f"{match[1]}\n{writers[match[2]](cells(match[3]))}\n\n{match[4]}", page)
 

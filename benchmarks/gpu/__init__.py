@@ -1,1 +1,1 @@
-"""The fused GPU engine measured and checked on a GPU: `python -m benchmarks.gpu`."""
+"""Measurements and checks of the fused GPU engine: `python -m benchmarks.gpu`."""

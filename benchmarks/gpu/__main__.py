@@ -1,12 +1,12 @@
-"""The fused GPU engine on a GPU: is it right, and how fast is it?
+"""Checks and speed measurements of the fused GPU engine on a GPU.
 
     python -m benchmarks.gpu --out benchmarks/results/gpu
     python -m benchmarks.tables --write
 
-The first command takes less than ten minutes, most of it compiling and the part `models`. Each part is a process of its
-own, and writes a CSV file, and a JSON file that says where it comes from. A part that fails is told, the others go on,
-and the exit code is 1. Without a GPU the exit code is 2. `--emulated` does as little of everything as shows that it
-runs, on the CPU, in one process.
+The first command takes less than ten minutes, mostly for compiling and the part `models`. Each part is a process of its
+own. It writes a CSV file, and a JSON file with the provenance. If a part fails, the error is printed, the others go on,
+and the exit code is 1. Without a GPU the exit code is 2. `--emulated` does a minimum of every part in one process on
+the CPU, as a smoke test.
 
 checks     weights, moments and errors are bit for bit the emulation's; success rates are the fused CPU engine's;
            a trial has the same bits alone and among a thousand
@@ -39,13 +39,13 @@ from study.environment import provenance
 FIGURE = "figure"
 PARTS = ("checks", "models", "packs", "groups", "floor", "registers")
 _MOST_WORKERS = 12
-# Of a part: a kernel that hangs must not keep the others from being measured.
+# For a part: a kernel that hangs must not keep the others from being measured.
 _LIMIT_S = 900.0
 _NOTED = ("rounds", "seconds", "models_s", "workers", "emulated")
 
 
 class CheckError(Exception):
-    """A check has found what must not be."""
+    """A failed check."""
 
 
 def _words(words: Sequence[str] | None) -> Namespace:
@@ -71,7 +71,7 @@ def _words(words: Sequence[str] | None) -> Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and check, and give the exit code."""
+    """Measure and check, and return the exit code."""
     arguments = _words(words)
     reason = None if arguments.emulated else machine.without_gpu()
     if reason is not None:
@@ -81,7 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.apart:
         return _all_apart(here, much, arguments)
-    provenance(here.device)  # keeps the device's name: after a fault it can't be asked for
+    provenance(here.device)  # read now: after a fault the device can't be asked for its name
     about = here.about()
     failed = [name for name in arguments.only if not _done(name, here, much, arguments, about)]
     return 1 if failed else 0
@@ -91,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
-    """Compile, and do each part in a process: one that faults or hangs takes no other with it."""
+    """Compile, and run each part in a process: a fault or a hang doesn't stop the other parts."""
     began = time.perf_counter()
     tell(f"{here.name}: {here.about()}")
     for line in speed.estimates(here):
@@ -103,7 +103,7 @@ def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
 
 
 def _apart(name: str, arguments: Namespace) -> bool:
-    """Do a part in a process, and say whether it succeeded."""
+    """Run a part in a process, and return True if it succeeded."""
     words = ["--no-apart", "--only", name, *(["--emulated"] if arguments.emulated else [])]
     for option in ("out", "rounds", "seconds", "workers", "models_s", "results", "study"):
         words += [f"--{option.replace('_', '-')}={getattr(arguments, option)}"]
@@ -120,7 +120,7 @@ def _apart(name: str, arguments: Namespace) -> bool:
 
 
 def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
-    """Compile all kernels side by side, before anything is measured; what fails here fails where it is needed."""
+    """Compile all kernels in parallel before anything is measured; a compile error recurs in the part itself."""
     only, tasks = set(arguments.only), {}
     if "checks" in only:
         cells = [*(much.checked(shape) for shape in (*much.bits, *much.alone)), much.distribution]
@@ -149,7 +149,7 @@ def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
 
 
 def _done(name: str, here: Machine, much: Sizes, arguments: Namespace, about: dict[str, Any]) -> bool:
-    """Do a part, and say whether it succeeded; what it had found before it failed is kept."""
+    """Run a part, and return True if it succeeded; rows from before a failure are kept."""
     began = time.perf_counter()
     tell(f"{name}:")
     try:
@@ -176,7 +176,7 @@ def _table(name: str, here: Machine, much: Sizes, arguments: Namespace, about: d
     }
     found: list[dict[str, Any]] = []
     try:
-        found.extend(rows[name]())  # one by one: those before an error are there
+        found.extend(rows[name]())  # one by one, so that the rows before an error are kept
     finally:
         if found:
             settings = {key: getattr(arguments, key) for key in _NOTED}
@@ -190,7 +190,7 @@ def _table(name: str, here: Machine, much: Sizes, arguments: Namespace, about: d
 
 
 def _more(name: str, here: Machine, much: Sizes, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Say what else is to be noted of a part."""
+    """Return further notes on a part."""
     if name == "models":
         reached = speed.wanted(found)
         tell(f"  wanted of NMU 100 2: {reached or 'it was not measured'}")

@@ -1,4 +1,4 @@
-"""Check what the engine promises: bits of the emulation, success rates of the CPU, a trial's bits in any company."""
+"""Checks of the engine's promises: bits of the emulation, success rates of the CPU, a trial's bits in any pack."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 LEVEL = 1e-3
 """Success rates that differ by chance this seldom are taken for different."""
 
-# Some, since a product of many factors may overflow: a trial of NaN says nothing.
+# Several, since a product of many factors may overflow: a trial of NaN says nothing.
 _SEEDS = 3
 
 Bits = dict[str, npt.NDArray[Any]]
 
 
 def rows(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Make every check."""
+    """Run every check."""
     kinds = [
         lambda: _bits(machine, sizes, workers),
         lambda: _alone(machine, sizes),
@@ -55,34 +55,34 @@ def _row(check: str, shape: Model, passed: bool, found: str) -> dict[str, Any]:
 
 
 def bits(cells: Sequence[Cell], seeds: int, updates: int, blocks: Devices, *, first: int = 0) -> Bits:
-    """Train cells of one shape from the start, and collect weights, moments and what an evaluation measures."""
+    """Train cells of one shape from the start, and return the weights, moments and evaluation."""
     arrays = GpuArrays([Trial(cell, first + k) for k in range(seeds) for cell in cells], None, blocks)
     which = np.arange(seeds * len(cells))
     arrays.update(which, 0, updates)
     return arrays.state() | arrays.evaluate(which)()
 
 
-def different(one: Mapping[str, npt.NDArray[Any]], other: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    """Name the arrays that aren't the same bit for bit; one NaN is as good as another.
+def different(first: Mapping[str, npt.NDArray[Any]], second: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    """Return the names of arrays that differ bit for bit; all NaNs are equal.
 
     Example:
         >>> zero = np.zeros(2, np.float32)
         >>> different({"a": zero, "b": zero}, {"a": zero, "b": -zero})
         ['b']
     """
-    if one.keys() != other.keys():
-        return sorted(one.keys() ^ other.keys())
-    return [name for name in one if not _same(one[name], other[name])]
+    if first.keys() != second.keys():
+        return sorted(first.keys() ^ second.keys())
+    return [name for name in first if not _same(first[name], second[name])]
 
 
-def _same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
+def _same(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
+    if first.shape != second.shape or first.dtype != second.dtype:
         return False
-    if one.dtype.kind != "f":
-        return bool((one == other).all())
-    words = np.dtype(f"u{one.dtype.itemsize}")
-    equal = np.ascontiguousarray(one).view(words) == np.ascontiguousarray(other).view(words)
-    return bool((equal | (np.isnan(one) & np.isnan(other))).all())
+    if first.dtype.kind != "f":
+        return bool((first == second).all())
+    words = np.dtype(f"u{first.dtype.itemsize}")
+    equal = np.ascontiguousarray(first).view(words) == np.ascontiguousarray(second).view(words)
+    return bool((equal | (np.isnan(first) & np.isnan(second))).all())
 
 
 def _emulated(cell: Cell, updates: int) -> Bits:
@@ -90,7 +90,7 @@ def _emulated(cell: Cell, updates: int) -> Bits:
 
 
 def _sharing(cell: Cell) -> list[Cell]:
-    """Give two cells whose trials see the same rows, and so share a block."""
+    """Return two cells whose trials see the same rows, and so share a block."""
     return [cell, cell.replace(learning_rate=0.5 * cell.value("learning_rate"))]
 
 
@@ -111,9 +111,9 @@ def _alone(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
     """Compare a trial's bits alone with those in a large pack."""
     for shape in sizes.alone:
         cell, place = sizes.checked(shape), (2 * sizes.among) // 3
-        one = bits([cell], 1, sizes.updates, machine.blocks(), first=place)
+        alone = bits([cell], 1, sizes.updates, machine.blocks(), first=place)
         many = bits([cell], 1 + sizes.among, sizes.updates, machine.blocks())
-        wrong = different(one, {name: array[place : place + 1] for name, array in many.items()})
+        wrong = different(alone, {name: array[place : place + 1] for name, array in many.items()})
         found = f"differ: {' '.join(wrong)}" if wrong else f"the same among {sizes.among}"
         yield _row("alone", shape, not wrong, found)
 
@@ -128,7 +128,7 @@ def _solved(training: Training) -> int:
 
 
 def _distribution(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """Compare how many trials succeed with the fused CPU engine's, by Fisher's exact test."""
+    """Compare the success rate with the fused CPU engine's, by Fisher's exact test."""
     cell, n = sizes.distribution, sizes.seeds
     pack = new_pack(cell, n)
     here = _solved(machine.start(pack))

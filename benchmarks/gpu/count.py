@@ -1,13 +1,13 @@
-"""How many instructions the fused GPU engine's warps issue, counted on the CPU: no GPU is needed.
+"""Count of the instructions that the fused GPU engine's warps issue, computed on the CPU: no GPU is needed.
 
     python -m benchmarks.gpu.count --nvdisasm FILE [--write]
 
-It compiles the training kernel for compute capability 9.0, takes the machine code apart with NVIDIA's `nvdisasm`, and
-carries out two updates of a block's trials warp by warp (see warp.py), beside one: the difference is an update. The
-weights must come out as the emulation's, bit for bit, or nothing is counted.
-`--write` puts the table into docs/guides/gpu.md.
+It compiles the training kernel for compute capability 9.0 and disassembles the machine code with NVIDIA's `nvdisasm`.
+It emulates one and two updates of a block's trials warp by warp (see warp.py); the difference of both counts is an
+update. It counts only if the weights equal the emulation's bit for bit. `--write` puts the table into
+docs/guides/gpu.md.
 
-`nvdisasm` comes with the CUDA toolkit. The package index has it, too:
+`nvdisasm` comes with the CUDA toolkit. It is on the package index, too:
 
     pip install --target FOLDER nvidia-cuda-nvdisasm     # FOLDER/nvidia/cu13/bin/nvdisasm
 """
@@ -48,7 +48,7 @@ REGISTERS = 128
 _HIDDEN = (2, 10)
 # Of a multiprocessor of 9.0; a block takes a KiB of shared memory more than its launch says.
 _HAS_REGISTERS, _HAS_SHARED, _BLOCK_EXTRA, _HAS_THREADS = 65_536, 228 * 1024, 1024, 2048
-# One at which the sparsity regulariser is on, as it is in most of a published run.
+# An iteration at which the sparsity regulariser is on, as in most of a published run.
 _ITERATION = 100_000
 
 
@@ -56,9 +56,9 @@ class Machine(NamedTuple):
     """A kernel's machine code.
 
     Args:
-        code: what it does.
+        code: its instructions.
         registers: of a thread.
-        spilled_bytes: of a thread's numbers that registers have no room for.
+        spilled_bytes: local memory of a thread, for numbers that don't fit into registers.
     """
 
     code: Code
@@ -67,17 +67,17 @@ class Machine(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What was counted of blocks of so many trials.
+    """Counts of a block.
 
     Args:
         hidden: hidden units.
-        trials: of a block.
-        instructions: that warps issue for an update of one of the trials, the sparsity regulariser being on.
-        spilled: of these, what moves spilled numbers.
+        trials: trials of the block.
+        instructions: warp instructions of a trial's update with the sparsity regulariser on.
+        spilled: those of them that move spilled numbers.
         registers: of a thread.
         spilled_bytes: of a thread.
         shared_bytes: of a block.
-        blocks: that a multiprocessor of 9.0 has room for.
+        blocks: blocks that fit on a multiprocessor of 9.0.
     """
 
     hidden: int
@@ -91,7 +91,7 @@ class Counted(NamedTuple):
 
 
 class _Block(EmulatedBlocks):
-    """A block of the emulation that tells what a kernel would be given."""
+    """A block of the emulation that keeps a kernel's arguments."""
 
     def __init__(
         self, shape: Shape, choices: Choices, tables: Tables, state: Sequence[npt.NDArray[np.float32]]
@@ -103,13 +103,13 @@ class _Block(EmulatedBlocks):
 def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
     """Make the block of some trials of one seed, which differ in their learning rate."""
     rates = [cell.replace(learning_rate=1e-3 * (1 + k)) for k in range(trials)]
-    arrays = GpuArrays([Trial(one, 0) for one in rates], None, _Block)
+    arrays = GpuArrays([Trial(cell, 0) for cell in rates], None, _Block)
     block: Any = arrays._blocks
     return block, arrays
 
 
 def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
-    """Compile the training kernel, for blocks of any number of trials, and take it apart."""
+    """Compile the training kernel, for blocks of any number of trials, and disassemble it."""
     from tasks.arithmetic.engine.gpu import kernels
 
     here = SimpleNamespace(compute_capability=CAPABILITY)
@@ -142,7 +142,7 @@ def _assembler() -> str:
 
 
 def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple[Any, npt.NDArray[np.float32]]:
-    """Carry `count` updates out, and give how often each instruction was issued, and the weights."""
+    """Run `count` updates; return the count of each instruction, and the weights."""
     tables, trials = block.tables, len(block.begun[0])
     which = np.arange(trials, dtype=np.uint64)
     given: list[Any] = [
@@ -150,11 +150,11 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
         tables.corrections, *block.begun,
     ]  # fmt: skip
     parts, parameters, at = [np.zeros(64, np.uint32)], [], 64
-    for one in given:
-        if isinstance(one, int):
-            parameters.append(one)
+    for argument in given:
+        if isinstance(argument, int):
+            parameters.append(argument)
             continue
-        words = np.ascontiguousarray(one).reshape(-1).view(np.uint32)
+        words = np.ascontiguousarray(argument).reshape(-1).view(np.uint32)
         parameters.append(4 * at)
         parts.append(np.pad(words, (0, -len(words) % 64)))
         at += len(parts[-1])
@@ -172,23 +172,23 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
 
 
 def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
-    """Count the warp instructions of a trial's update, and those of them that move what was spilled.
+    """Count the warp instructions of a trial's update, and those of them that move spilled numbers.
 
     Raises:
-        AssertionError: if the weights aren't the emulation's.
+        AssertionError: if the weights differ from the emulation's.
     """
     block, arrays = block_of(cell, trials)
-    (one, _), (two, weights) = (issued(machine, block, _ITERATION, count) for count in (1, 2))
+    (after_first, _), (after_second, weights) = (issued(machine, block, _ITERATION, count) for count in (1, 2))
     arrays.update(np.arange(trials), _ITERATION, 2)
     if block.read()[0].tobytes() != weights.tobytes():
         raise AssertionError(f"{cell.model}, {trials} trials: the weights aren't the emulation's; nothing was counted")
-    update = (two - one) / trials
+    update = (after_second - after_first) / trials
     spilled = [instruction.spilled for instruction in machine.code.instructions]
     return float(update.sum()), float(update[spilled].sum())
 
 
 def count(hidden: int, trials: int, machine: Machine) -> Counted:
-    """Count blocks of so many trials of the NMU with 100 inputs."""
+    """Count a block of this many trials of the NMU with 100 inputs."""
     cell = published_cell("NMU", 100, hidden)
     layout = block_of(cell, 1)[0].layout
     instructions, spilled = update_of(machine, cell, trials)
@@ -202,17 +202,17 @@ def count(hidden: int, trials: int, machine: Machine) -> Counted:
 
 
 def table(found: Sequence[Counted]) -> str:
-    """Lay the table out."""
+    """Return the table in Markdown."""
     head = [
         "hidden units", "trials of a block", "warp instructions", "of these, for spilled numbers",
         "registers of a thread", "spilled bytes of a thread", "KiB of a block", "blocks of a multiprocessor",
     ]  # fmt: skip
     rows = [
         [
-            str(one.hidden), str(one.trials), f"{one.instructions:,.0f}", f"{one.spilled:,.0f}",
-            str(one.registers), str(one.spilled_bytes), f"{one.shared_bytes / 1024:.0f}", str(one.blocks),
+            str(block.hidden), str(block.trials), f"{block.instructions:,.0f}", f"{block.spilled:,.0f}",
+            str(block.registers), str(block.spilled_bytes), f"{block.shared_bytes / 1024:.0f}", str(block.blocks),
         ]
-        for one in found
+        for block in found
     ]  # fmt: skip
     return markdown(head, rows, 0)
 

@@ -22,13 +22,13 @@ FILES = ("cells.csv", "comparison.csv", "figure.png")
 
 
 def run(study: str, engine: str, device: str, store: Path, options: Sequence[str]) -> tuple[Path, float]:
-    """Run a study, and give the folder of its report and the seconds that the command took.
+    """Run a study, and return its report's folder and the command's seconds.
 
-    What was done before is found in the store: after an interruption the same command goes on, and its seconds are
-    those since.
+    Earlier results are found in the store. After an interruption the same command goes on, and its seconds are those
+    since then.
 
     Raises:
-        subprocess.CalledProcessError: if it failed; what it said is on the terminal.
+        subprocess.CalledProcessError: if it failed; its output is on the terminal.
     """
     words = ["run", study, "--store", str(store), "--engine", engine, "--device", device]
     began = time.perf_counter()
@@ -38,7 +38,7 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
 
 
 def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> list[dict[str, str]]:
-    """Copy what is shown to a folder, with where it comes from, and give the comparison's rows."""
+    """Copy the report's files to a folder, with their provenance, and return the comparison's rows."""
     to.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         if (report / name).exists():
@@ -54,7 +54,7 @@ def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> lis
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
-    """Lay the comparison out for tasks/docs/results: p is that of Fisher's exact test, before Holm's correction.
+    """Return the comparison in Markdown for tasks/docs/results: p is Fisher's exact test, before Holm's correction.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "50", "trials": "50", "published_solved": "49",

@@ -1,4 +1,4 @@
-"""What machine instructions of compute capability 9.0 do with float32; see `operations`."""
+"""Float32 instructions of compute capability 9.0; see `operations`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _function(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str
 
 
 def _division_check(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    """Make what finds the quotients that need more than the usual steps."""
+    """Make the check for quotients that need more than the usual steps."""
 
     def step(warp: Warp, mask: Any) -> None:
         a, b = np.abs(warp.number(operands[1])), np.abs(warp.number(operands[2]))

@@ -1,4 +1,4 @@
-"""What an iteration must cost on a GPU, and what share of that rate the engine reaches.
+"""Lower bound of an iteration's cost on a GPU, and the share of that rate that the engine reaches.
 
 Two floors, of the NMU with 100 inputs:
 
@@ -86,19 +86,19 @@ def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) 
 
 
 def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
-    """Ask for the clock while the device trains; None if nobody answers."""
+    """Return the clock while the device trains; None if it can't be read."""
     if machine.emulated:
         return None
     try:
         cell = published_cell(*shape)
         lap = laps(machine.start(new_pack(cell, 2 * machine.at_once(cell))), cell.value("evaluate_every"))
-        lap(0.5)  # a device at rest has a low clock
+        lap(0.5)  # an idle device has a low clock
         with ThreadPoolExecutor(1) as beside:
             asked = beside.submit(smi, "clocks.sm")
             while not asked.done():
                 lap(0.1)
         return float(asked.result()[0])
-    except Exception as error:  # worth knowing, not worth losing the measurements for
+    except Exception as error:  # useful, but a failure must not cost the measurements
         tell(f"  nobody says what the clock is: {error}")
         return None
 
@@ -107,7 +107,7 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
 
 
 def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
-    """Give the measurement of the seconds in which the inputs of a trial's batch are drawn and added up."""
+    """Return the measurement of drawing and adding up the inputs of a trial's batch, in seconds."""
     layout = _layout(cell)
     work, blocks = (_emulated if machine.emulated else _on_gpu)(machine, layout, registers)
     work(1)
@@ -126,13 +126,13 @@ def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
 
 
 def draw_arguments(layout: Layout, blocks: int) -> tuple[Any, Any, Any]:
-    """Give keys of each block, interval and scale, and room for what each thread ends with."""
+    """Return the keys of each block, interval and scale, and room for each thread's sum."""
     keys = round_keys(np.arange(blocks, dtype=np.uint64)).reshape(-1)
     return keys, np.array([1, 2.0**-24], np.float32), np.zeros(blocks * layout.threads, np.float32)
 
 
 def new_draw_kernel(layout: Layout) -> Any:
-    """Make the kernel: draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is left out."""
+    """Make the kernel draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is optimised away."""
     from numba import cuda, float32, uint32, uint64
 
     from tasks.arithmetic.engine.gpu.draw import BlockStream, new_draw, new_multiply
@@ -184,7 +184,7 @@ def draws_ptx(layout: Layout, capability: tuple[int, int], registers: int) -> st
 
 
 def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
-    """Give what draws in all blocks on the device, so many times over, and how many blocks these are."""
+    """Return a function that draws in all blocks on the device a number of times, and the number of blocks."""
     from cuda.core import Device, LaunchConfig, Stream, launch
 
     from tasks.arithmetic.engine.gpu.device import blocks_of_one
@@ -208,7 +208,7 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
 
 
 def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
-    """Give what draws in one block on the CPU."""
+    """Return a function that draws in one block on the CPU."""
     run, (keys, numbers, out) = _draw_loop(layout), draw_arguments(layout, 1)
     x, a = np.ones(layout.size(1), np.float32), np.zeros((layout.threads, layout.totals), np.float32)
     return lambda count: run(count, keys, numbers, out, x, a), 1

@@ -1,4 +1,4 @@
-"""What is measured on: a GPU, or its emulation on the CPU, which goes the same ways and is slow."""
+"""The device under test: a GPU, or its slow emulation on the CPU, through the same code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Machine:
         name: for people.
         device: as engines and torch call it: ``cuda``, or ``cpu`` for the emulation.
         multiprocessors: blocks are dealt out among these.
-        clock_hz: the highest.
+        clock_hz: the highest clock rate.
         emulated: whether blocks are loops on the CPU.
     """
 
@@ -62,13 +62,13 @@ class Machine:
 
     @property
     def engine(self) -> GpuEngine:
-        """Give the engine."""
+        """The engine."""
         return GpuEngine(emulated=self.emulated)
 
     def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
-        """Give what makes a pack's blocks; None, of registers or of trials a block, is the engine's choice."""
+        """Return the constructor of a pack's blocks; None for registers or trials of a block is the engine's choice."""
         if self.emulated:
-            # Other than the blocks they are compared with in one thing that must not matter.
+            # The options differ from those of the compared blocks, which must not matter.
             return partial(EmulatedBlocks, backwards=True, most=most)
         from tasks.arithmetic.engine.gpu.device import CudaBlocks
 
@@ -87,11 +87,11 @@ class Machine:
         return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers, most))
 
     def estimate(self, slots: float, share: float = 1.0) -> float:
-        """Compute the trial-iterations a second if so large a share of all warp instructions is issued."""
+        """Return the trial-iterations a second at this share of all warp instructions."""
         return ISSUED * self.multiprocessors * self.clock_hz * share / slots
 
     def about(self) -> dict[str, Any]:
-        """Tell what to note beside results."""
+        """Return notes on the device for the results."""
         found: dict[str, Any] = {
             "gpu": self.name,
             "multiprocessors": self.multiprocessors,
@@ -102,13 +102,13 @@ class Machine:
             found["cuda_of_torch"] = torch.version.cuda
             found["nvidia_smi"] = dict(zip(_ASKED.split(","), smi(_ASKED), strict=False))
             for name in _PACKAGES:
-                with suppress(ImportError):  # it isn't installed, or under another name
+                with suppress(ImportError):  # it isn't installed, or has another name
                     found[name] = version(name)
         return found
 
 
 def without_gpu() -> str | None:
-    """Say why nothing can be measured on a GPU here; None if it can."""
+    """Return the reason why nothing can be measured on a GPU here; None if it can."""
     if not torch.cuda.is_available():
         return "torch sees no GPU here"
     has = torch.cuda.get_device_capability()
@@ -132,7 +132,7 @@ EMULATION = Machine("emulated on the CPU", "cpu", 2, 1e9, emulated=True)
 
 
 def smi(asked: str) -> list[str]:
-    """Ask nvidia-smi about the current GPU; empty if it doesn't answer."""
+    """Query nvidia-smi about the current GPU; return an empty text if it fails."""
     with suppress(OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
         ours = f"GPU-{torch.cuda.get_device_properties().uuid}"
         words = ["nvidia-smi", "-i", ours, f"--query-gpu={asked}", "--format=csv,noheader,nounits"]
@@ -142,14 +142,14 @@ def smi(asked: str) -> list[str]:
 
 
 class PartlyFailedError(Exception):
-    """Some of several failed; each has been told of."""
+    """Some parts failed; each failure has been printed."""
 
 
 def each(shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Give the rows of every shape; one that fails is told of, and the others go on.
+    """Yield the rows of every shape; a failure is printed, and the others go on.
 
     Raises:
-        PartlyFailedError: in the end, if one failed.
+        PartlyFailedError: at the end, if a shape failed.
 
     Example:
         >>> list(each([1, 2], lambda shape: [{"shape": shape}]))
@@ -167,16 +167,16 @@ def each(shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]
 
 
 def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
-    """Compile a cell's kernels; what comes of it is kept on disk."""
+    """Compile a cell's kernels into the cache on disk."""
     machine, cell, registers = task
     GpuArrays([Trial(cell, 0)], None, machine.blocks(registers))
 
 
 def spread(work: Callable[[Task], Found], tasks: Iterable[Task], workers: int) -> Iterator[Found]:
-    """Do tasks in processes of their own, or in this one if there is to be one; results in the tasks' order."""
+    """Run tasks in several processes, or in this one if `workers` is 1; results are in the tasks' order."""
     if workers <= 1:
         yield from map(work, tasks)
         return
-    # Not forked: a forked process can't use the GPU that its parent has touched.
+    # Not forked: a forked process can't use a GPU that its parent has used.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(work, tasks)

@@ -1,4 +1,4 @@
-"""What machine instructions of compute capability 9.0 move, to and from memory too; see `operations`."""
+"""Move and memory instructions of compute capability 9.0; see `operations`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each machine instruction of compute capability 9.0 does that the engine's kernels have; see `warp`."""
+"""Semantics of the machine instructions of compute capability 9.0 in the engine's kernels; see `warp`."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _BITS, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def steps(code: Code) -> list[Step]:
-    """Make what carries out each instruction of a kernel.
+    """Return a function for each instruction of a kernel.
 
     Raises:
-        ValueError: if there is an instruction that isn't known.
+        ValueError: if an instruction is unknown.
     """
-    return [_step(one, code) for one in code.instructions]
+    return [_step(instruction, code) for instruction in code.instructions]
 
 
-def _step(one: Instruction, code: Code) -> Step:
-    kind = one.name[0]
+def _step(instruction: Instruction, code: Code) -> Step:
+    kind = instruction.name[0]
     # Uniform instructions do for a warp what the others do for each thread.
     plain = kind[1:] if kind.startswith("U") and kind[1:] in _STEPS else kind
     if plain in _CONTROL:
         return lambda warp, mask: None
     if plain not in _STEPS:
-        raise ValueError(f"the instruction {'.'.join(one.name)} isn't known to benchmarks/gpu/operations.py")
+        raise ValueError(f"the instruction {'.'.join(instruction.name)} isn't known to benchmarks/gpu/operations.py")
     make = _STEPS[plain]
-    operands = tuple(_label(text, code) for text in one.operands)
-    return make(frozenset(one.name[1:]), operands, one.name[1:])
+    operands = tuple(_label(text, code) for text in instruction.operands)
+    return make(frozenset(instruction.name[1:]), operands, instruction.name[1:])
 
 
 def _label(text: str, code: Code) -> str:
@@ -56,7 +56,7 @@ def _is_predicate(text: str) -> bool:
 
 
 def _added(texts: list[str], warp: Warp) -> Any:
-    """Add words up as uint64, a negative one as its complement and 1, as carries have it."""
+    """Add words as uint64, a negative one as its complement and 1, as for carries."""
     total = np.zeros(LANES, np.uint64)
     for text in texts:
         if text.startswith("-") and "R" in text and not text.lstrip("-").startswith(("RZ", "URZ")):
@@ -68,11 +68,11 @@ def _added(texts: list[str], warp: Warp) -> Any:
 
 def _iadd3(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
     outs = []
-    rest = list(operands[1:])
-    while _is_predicate(rest[0]):
-        outs.append(rest.pop(0))
-    ins = [text for text in rest if _is_predicate(text)]
-    texts = [text for text in rest if not _is_predicate(text)]
+    remaining = list(operands[1:])
+    while _is_predicate(remaining[0]):
+        outs.append(remaining.pop(0))
+    ins = [text for text in remaining if _is_predicate(text)]
+    texts = [text for text in remaining if not _is_predicate(text)]
 
     def step(warp: Warp, mask: Any) -> None:
         total = _added(texts, warp)
@@ -87,15 +87,15 @@ def _iadd3(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...])
 
 def _product(warp: Warp, a: str, b: str, *, signed: bool) -> Any:
     if signed:
-        one, two = (np.asarray(warp.word(text)).view(np.int32).astype(np.int64) for text in (a, b))
-        return (one * two).astype(np.uint64)
+        first, second = (np.asarray(warp.word(text)).view(np.int32).astype(np.int64) for text in (a, b))
+        return (first * second).astype(np.uint64)
     return _u64(warp.word(a)) * _u64(warp.word(b))
 
 
 def _imad(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
     out = operands[1] if _is_predicate(operands[1]) else None
-    a, b, c, *rest = operands[2:] if out else operands[1:]
-    carries = [text for text in rest if _is_predicate(text)]
+    a, b, c, *remaining = operands[2:] if out else operands[1:]
+    carries = [text for text in remaining if _is_predicate(text)]
 
     def step(warp: Warp, mask: Any) -> None:
         product = _product(warp, a, b, signed="WIDE" in flags and "U32" not in flags)
@@ -116,9 +116,9 @@ def _imad(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) 
 
 def _lea(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
     out = operands[1] if _is_predicate(operands[1]) else None
-    a, b, *rest = operands[2:] if out else operands[1:]
-    words = [text for text in rest if not _is_predicate(text)]
-    carries = [text for text in rest if _is_predicate(text)]
+    a, b, *remaining = operands[2:] if out else operands[1:]
+    words = [text for text in remaining if not _is_predicate(text)]
+    carries = [text for text in remaining if _is_predicate(text)]
 
     def step(warp: Warp, mask: Any) -> None:
         by = np.uint64(int(words[-1], 16))
@@ -140,7 +140,7 @@ def _lea(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -
 
 
 def _looked_up(table: int, a: Any, b: Any, c: Any) -> Any:
-    """Combine bits by a table of the eight cases."""
+    """Combine bits by a lookup table of the eight cases."""
     result = a & np.zeros_like(a)
     for case in range(8):
         if table >> case & 1:

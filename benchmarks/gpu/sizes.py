@@ -1,4 +1,4 @@
-"""How much is measured: everything, or as little as shows that it runs."""
+"""Sizes of the measurements: the full ones, or a minimum as a smoke test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLISHED = ("NMU", "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU")
 
 
 def models() -> list[str]:
-    """List the models that the engine takes, those of the hidden-size figure first."""
+    """List the models that the engine trains, those of the hidden-size figure first."""
     engine = GpuEngine(emulated=True)
     others = [name for name in MODELS if name not in PUBLISHED]
     return [name for name in (*PUBLISHED, *others) if engine.refuses(published_cell(name, 4, 2)) is None]
@@ -26,14 +26,14 @@ def models() -> list[str]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured.
+    """Sizes of all measurements.
 
     Args:
-        bits: compared bit for bit with the emulation.
-        alone: trained alone, and among `among` others.
-        updates: of both.
-        distribution: compared with the fused CPU engine, `seeds` of each.
-        speed: whose speed is measured, the most wanted first.
+        bits: shapes compared bit for bit with the emulation.
+        alone: shapes trained alone, and among `among` others.
+        updates: number of updates of both.
+        distribution: cell compared with the fused CPU engine, `seeds` of each.
+        speed: shapes whose speed is measured, the most important first.
         torch: of these, those that the torch engine trains too, in packs of `torch_packs`.
         packs: shapes trained in packs of `multiples` times the multiprocessors.
         registers: shapes compiled with each of `limits`.
@@ -60,12 +60,12 @@ class Sizes:
     evaluation_rows: int
 
     def evaluated(self, shape: Model) -> Cell:
-        """Give the published cell of a shape, evaluated as often as published, and on as many rows."""
+        """Return the published cell of a shape, with its published evaluations."""
         changes = {"evaluate_every": self.evaluate_every, "evaluation_rows": self.evaluation_rows}
         return published_cell(*shape).replace(**changes)
 
     def checked(self, shape: Model) -> Cell:
-        """Give the published cell of a shape with a schedule that is on within a check's updates."""
+        """Return the published cell of a shape, with a regulariser schedule that starts within a check's updates."""
         values = {
             "input_size": shape[1],
             "hidden_size": shape[2],
@@ -78,7 +78,7 @@ class Sizes:
 
 
 def _contested(iterations: int, hidden_size: int) -> Cell:
-    """Give a cell; with 20,000 iterations and 4 hidden units about half of its trials succeed."""
+    """Return a cell; with 20,000 iterations and 4 hidden units about half of its trials succeed."""
     values = {
         "hidden_size": hidden_size, "iterations": iterations, "evaluate_every": iterations // 40,
         "evaluation_rows": 1000, "best_step_window": 10, "sparsity_strength": 1.0,
@@ -88,7 +88,7 @@ def _contested(iterations: int, hidden_size: int) -> Cell:
 
 
 def full() -> Sizes:
-    """Give everything wanted."""
+    """Return the full sizes."""
     names, wanted = models(), (("NMU", 100, 2), ("NMU", 100, 10))
     sizes = [(100, 2), (100, 10), (4, 2), (4, 10)]
     return Sizes(
@@ -115,10 +115,10 @@ def full() -> Sizes:
 
 
 def tiny() -> Sizes:
-    """Give as little as shows that it runs."""
-    one, other = ("NMU", 4, 2), ("NALU", 4, 2)
+    """Return the sizes of a smoke test."""
+    shape, second_shape = ("NMU", 4, 2), ("NALU", 4, 2)
     return Sizes(
-        bits=(one, other), alone=(one,), among=4, updates=20, distribution=_contested(80, 2), seeds=3,
-        speed=(one, other), torch=(one,), torch_packs=(2, 4), packs=(one,), multiples=(0, 0.5, 1, 2),
-        registers=(one,), limits=(64, 128), floor=(one,), evaluate_every=20, evaluation_rows=100,
+        bits=(shape, second_shape), alone=(shape,), among=4, updates=20, distribution=_contested(80, 2), seeds=3,
+        speed=(shape, second_shape), torch=(shape,), torch_packs=(2, 4), packs=(shape,), multiples=(0, 0.5, 1, 2),
+        registers=(shape,), limits=(64, 128), floor=(shape,), evaluate_every=20, evaluation_rows=100,
     )  # fmt: skip

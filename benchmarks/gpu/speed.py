@@ -28,7 +28,7 @@ _LEAST_EVALUATIONS = 3
 
 
 class Lap(NamedTuple):
-    """What a pack did while its clock ran."""
+    """Updates and evaluations of a pack in a timed interval."""
 
     seconds: float
     updates: int
@@ -36,17 +36,17 @@ class Lap(NamedTuple):
 
     @property
     def update_s(self) -> float:
-        """Give the seconds an update, if all else took no time."""
+        """Return the seconds an update, as if evaluations took no time."""
         return self.seconds / self.updates
 
 
 def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float], Lap]:
-    """Warm a pack up, and give what lets it go on for some seconds, and longer if there are too few evaluations.
+    """Warm a pack up, and return a function that runs it for some seconds, longer if there are too few evaluations.
 
     Args:
-        training: that has just been started.
+        training: a training that has just been started.
         every: iterations from one evaluation to the next.
-        least: evaluations of a lap.
+        least: minimum number of evaluations of a lap.
     """
     training.advance(0.0)  # the evaluation at the start, and compilation
     at = training.advance(_WARM_S).iteration
@@ -63,14 +63,14 @@ def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float],
 
 
 def evaluation_s(with_evaluations: Lap, update_s: float) -> float:
-    """Compute the seconds of an evaluation: what a lap took beyond its updates.
+    """Compute the seconds of an evaluation: a lap's time beyond its updates.
 
     Example:
         >>> evaluation_s(Lap(seconds=2.0, updates=150, evaluations=5), update_s=0.01)
         0.1
     """
-    rest = with_evaluations.seconds - with_evaluations.updates * update_s
-    return max(0.0, rest) / with_evaluations.evaluations
+    evaluations_s = with_evaluations.seconds - with_evaluations.updates * update_s
+    return max(0.0, evaluations_s) / with_evaluations.evaluations
 
 
 def _of(machine: Machine, cell: Cell, trials: int, registers: int | None = None) -> Callable[[float], Lap]:
@@ -85,7 +85,7 @@ def _million(per_s: float) -> str:
 
 
 def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape, until time is up; the rest is left out, and said to be."""
+    """Measure each shape until time is up; the shapes left out are printed."""
     ends = time.perf_counter() + arguments.models_s
 
     def rows(shape: Model) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -
         measures["evaluated", pack] = laps(started, looked.value("evaluate_every"), least=_LEAST_EVALUATIONS)
     measures["fused", PACK] = training(FusedEngine(), new_pack(cell, PACK), warm_s=_WARM_S)
     for pack in sizes.torch_packs if shape in sizes.torch else ():
-        try:  # it is there for comparison only
+        try:  # only a comparison: its failure doesn't matter
             measures["torch", pack] = training(TorchEngine(), new_pack(cell, pack), machine.device, warm_s=_WARM_S)
         except Exception as error:
             tell(f"  torch has not been measured in packs of {pack}: {error}")
@@ -156,7 +156,7 @@ def _model_row(
 
 
 def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Say what of the wanted was reached by the NMU with 100 inputs and 2 hidden units, evaluations included."""
+    """Return each goal's result for the NMU with 100 inputs and 2 hidden units, evaluations included."""
     found = [
         float(row["million_per_s"])
         for row in rows
@@ -170,7 +170,7 @@ def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def estimates(machine: Machine) -> list[str]:
-    """Say what is expected of this machine."""
+    """Return the expected speeds on this machine."""
     return [
         f"NMU 100 {hidden}: {machine.estimate(slots) / 1e6:.1f} million/s if every slot is used "
         f"({slots:,} an iteration), {machine.estimate(slots, 0.7) / 1e6:.1f} at 70%; "
@@ -180,7 +180,7 @@ def estimates(machine: Machine) -> list[str]:
 
 
 def _make_room(machine: Machine) -> None:
-    """Give memory back that packs of the shape before have held."""
+    """Free the memory of earlier packs of the shape."""
     if not machine.emulated:
         torch.cuda.empty_cache()
 
@@ -226,7 +226,7 @@ def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
         cell = published_cell(*shape)
         cells = [cell.replace(learning_rate=1e-3 * (1 + k)) for k in range(MOST_TOGETHER)]
         seeds = -(-2 * machine.at_once(cell) // MOST_TOGETHER)
-        pack = Pack(tuple(Trial(one, seed) for seed in range(seeds) for one in cells))
+        pack = Pack(tuple(Trial(member, seed) for seed in range(seeds) for member in cells))
         measures = {
             most: laps(machine.start(pack, most=most), cell.value("evaluate_every"))
             for most in range(1, MOST_TOGETHER + 1)
@@ -256,7 +256,7 @@ def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
 
 
 def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure kernels that have been compiled with each limit of registers, in packs of twice what fits at once."""
+    """Measure kernels compiled with each limit of registers, in packs of twice the trials that fit at once."""
 
     def rows(shape: Model) -> Iterator[dict[str, Any]]:
         _make_room(machine)
@@ -286,13 +286,13 @@ def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Itera
 
 
 def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
-    """Say what became of a limit: registers used, bytes of local memory, blocks that a multiprocessor has room for."""
+    """Describe the kernel under a limit: registers, bytes of local memory, blocks that fit on a multiprocessor."""
     found = {"registers_used": "", "local_bytes": "", "blocks_by_driver": ""}
     if machine.emulated:
         return found
     blocks = training._arrays._blocks
     kernel, layout = blocks._train, blocks._layout
-    try:  # worth knowing, not worth losing the measurement for
+    try:  # useful, but a failure must not cost the measurement
         found["registers_used"] = kernel.attributes.num_regs
         found["local_bytes"] = kernel.attributes.local_size_bytes
         found["blocks_by_driver"] = kernel.occupancy.max_active_blocks_per_multiprocessor(

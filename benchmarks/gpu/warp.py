@@ -1,9 +1,9 @@
-"""Machine code of compute capability 9.0, carried out warp by warp on the CPU, to count what a warp issues.
+"""Emulator of machine code of compute capability 9.0, warp by warp on the CPU, to count issued instructions.
 
-It knows the instructions that the engine's kernels are made of, as NVIDIA's disassembler writes them, and says which
-one it doesn't know. A warp's threads that are at different places wait for each other where the code says so; of
-several places the first in the code is carried out next. Numbers are computed, too, since branches depend on them, but
-for the last bit: what matters is how often an instruction is issued.
+It knows the instructions of the engine's kernels, as NVIDIA's disassembler writes them, and names one that it doesn't
+know. Threads of a warp at different places wait for each other where the code says so; of several places the first in
+the code runs next. Numbers are computed, since branches depend on them, but the last bit may differ: only the counts
+matter.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Instruction(NamedTuple):
     """One instruction of a kernel.
 
     Args:
-        guard: predicate under which threads carry it out, or None.
+        guard: predicate under which threads execute it, or None.
         name: with its modifiers, split at the points.
         operands: as they are written.
-        spilled: whether it moves what registers have no room for.
+        spilled: whether it moves spilled numbers.
     """
 
     guard: str | None
@@ -44,7 +44,7 @@ class Instruction(NamedTuple):
 
 
 class Code(NamedTuple):
-    """A kernel: its instructions, and where labels stand."""
+    """Instructions and labels of a kernel."""
 
     instructions: list[Instruction]
     labels: dict[str, int]
@@ -69,7 +69,7 @@ def parse(listing: str) -> Code:
 
 
 class _Meeting:
-    """Threads that have parted and wait for each other."""
+    """Threads that have diverged and wait for each other."""
 
     def __init__(self, members: Any) -> None:
         self.members, self.arrived = members.copy(), np.zeros(LANES, bool)
@@ -77,7 +77,7 @@ class _Meeting:
 
 @dataclass
 class Memory:
-    """What a block's warps share, as words of 32 bits: constants, global and shared memory."""
+    """Memory of a block as words of 32 bits: constants, global and shared memory."""
 
     constants: Any
     heap: Any
@@ -86,7 +86,7 @@ class Memory:
 
 @dataclass
 class Warp:
-    """The state of one warp, and how often it has issued each instruction."""
+    """The state of one warp, and its count of each instruction."""
 
     memory: Memory
     first_thread: int
@@ -105,7 +105,7 @@ class Warp:
         self.meetings: dict[str, list[_Meeting | None]] = {}
 
     def run(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Carry instructions out; yield at each barrier of the block."""
+        """Execute instructions; yield at each barrier of the block."""
         instructions, lanes = self.code.instructions, np.arange(LANES)
         while self.alive.any():
             ready = self.alive & ~self.waiting
@@ -150,7 +150,7 @@ class Warp:
 
     def _part_from(self, gone: Any) -> None:
         for of_lanes in self.meetings.values():
-            for meeting in {id(one): one for one in of_lanes if one is not None}.values():
+            for meeting in {id(item): item for item in of_lanes if item is not None}.values():
                 meeting.members &= ~gone
                 self._release(meeting)
 
@@ -164,7 +164,7 @@ class Warp:
         return np.logical_not(value) if inverted else value
 
     def set_predicate(self, text: str, value: Any, mask: Any) -> None:
-        """Write a predicate, unless it is the one that is always true."""
+        """Write a predicate, unless it is the constant true."""
         if text.endswith("T"):
             return
         if text.startswith("U"):
@@ -173,7 +173,7 @@ class Warp:
             np.copyto(self.predicates[int(text[-1])], value, where=mask)
 
     def word(self, text: str, offset: int = 0) -> Any:
-        """Read an operand as uint32, or the word so many further on, of a pair."""
+        """Read an operand as uint32; with an offset, the word at that distance in a register pair."""
         text = text.replace(".reuse", "").replace(".64", "")
         if text.startswith("~"):
             return ~np.uint32(self.word(text[1:], offset))
@@ -208,7 +208,7 @@ class Warp:
         return np.uint64(self.word(text)) | np.uint64(self.word(text, 1)) << np.uint64(32)
 
     def set(self, text: str, value: Any, mask: Any, offset: int = 0) -> None:
-        """Write a register: value is uint32 or float32, of each thread or the same for all."""
+        """Write a register: the value is uint32 or float32, per thread or the same for all."""
         if text in ("RZ", "URZ"):
             return
         words = np.broadcast_to(np.asarray(value), LANES)
@@ -225,7 +225,7 @@ class Warp:
             self.set(text, np.asarray(value >> np.uint64(32)), mask, 1)
 
     def address(self, text: str) -> Any:
-        """Compute an address, int64 [lanes], from what stands in brackets."""
+        """Compute an address, int64 [lanes], from the text in brackets."""
         inside = text[text.rindex("[") + 1 : -1]
         total = np.zeros(LANES, np.int64)
         for part in inside.replace("-0x", "+-0x").split("+"):
@@ -243,7 +243,7 @@ class Warp:
 
 
 def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, block: int = 0) -> Any:
-    """Carry a kernel out for one block, and give how often its warps together have issued each instruction."""
+    """Execute a kernel for one block, and return the count of each instruction over its warps."""
     memory.constants[[_THREADS_AT, _STACK_AT]] = threads, _STACK_BYTES
     memory.constants[_SHARED_AT] = 4 * len(memory.shared) - SHARED_FROM
     issued = np.zeros(len(code.instructions), np.int64)
@@ -252,5 +252,5 @@ def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, b
     with np.errstate(all="ignore"):
         while running:
             # From one barrier to the next, one warp after the other.
-            running = [one for one in running if next(one, running) is None]
+            running = [warp for warp in running if next(warp, running) is None]
     return issued

@@ -1,9 +1,9 @@
 """Write the locks: each package with its version and the hashes of its files, on every platform.
 
-    python deploy/lock/compile.py              what pyproject.toml asks for now; versions stay as they are
+    python deploy/lock/compile.py              the requirements of pyproject.toml; versions are kept
     python deploy/lock/compile.py --upgrade    the newest versions that it allows
 
-uv resolves; this file shares the packages out among the locks, so that a machine installs no more than it needs:
+uv resolves; this file divides the packages among the locks, so that a machine installs only the necessary ones:
 
 - `base.txt` runs the service in one process, and builds its package;
 - `cluster.txt`, `server.txt`, `gpu.txt`, `integrations.txt` and `dev.txt` are what these extras add;
@@ -33,7 +33,7 @@ Lock = dict[str, str]
 
 
 def resolve(wanted: str, *options: str) -> Lock:
-    """Resolve requirements, one a line, to every package that they need."""
+    """Resolve requirements, one a line, to all packages that they need."""
     command = ["uv", "pip", "compile", *_OPTIONS, *options, "-"]
     done = subprocess.run(command, input=wanted, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return parse(done.stdout)
@@ -42,19 +42,19 @@ def resolve(wanted: str, *options: str) -> Lock:
 def parse(text: str) -> Lock:
     """Read a lock."""
     pins = re.findall(r"(?m)^([\w.-]+)(==.*(?:\n +.*)*)", text)
-    return {name: name + rest for name, rest in pins}
+    return {name: name + details for name, details in pins}
 
 
 def main() -> None:
     """Write all locks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    # editables: hatchling asks for it when it builds an editable package.
+    # editables: required by hatchling to build an editable package.
     own = "\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"])
     extras = {name: "\n".join(project["project"]["optional-dependencies"][name]) for name in EXTRAS}
     versions, excluded = HERE / "versions.tmp", HERE / "excluded.tmp"
     pins = {} if "--upgrade" in sys.argv else _merged(*(parse((HERE / f"{name}.txt").read_text()) for name in LOCKS))
     try:
-        excluded.write_text("torch\nnvidia-nccl-cu12\n")  # xgboost asks for NCCL, which it loads on GPUs alone
+        excluded.write_text("torch\nnvidia-nccl-cu12\n")  # xgboost requires NCCL, but loads it on GPUs only
         versions.write_text(_without_hashes(pins))
         everything = resolve("\n".join([own, *extras.values()]), f"--constraint={versions}")
         versions.write_text(_without_hashes(everything))

@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from study import Trial, seeded
 
-EPISODES = 2  # of an update
+EPISODES = 2  # per update
 DISCOUNT = 0.99
 EVALUATE_EVERY = 6  # updates
 MOST_UPDATES = 10**6
@@ -31,18 +31,18 @@ def train(
     """Train a policy, and report the mean return of 20 greedy episodes every few updates.
 
     Args:
-        seed: of each source of randomness whose own seed is None.
-        baseline: what is subtracted from a return: nothing, the mean of the batch, or the output of a value network.
-        learning_rate: of Adam, for both networks.
-        weights_seed: of the initial weights.
-        environment_seed: of the start states of training episodes.
-        action_seed: of the sampled actions.
+        seed: seed of each source of randomness whose own seed is None.
+        baseline: the baseline of a return: none, the batch's mean, or the output of a value network.
+        learning_rate: Adam's learning rate, for both networks.
+        weights_seed: seed of the initial weights.
+        environment_seed: seed of the start states of training episodes.
+        action_seed: seed of the sampled actions.
         trial: receives the reports; its last step is the last update.
     """
     seeds = (weights_seed, environment_seed, action_seed)
     weights_seed, environment_seed, action_seed = (seed if own is None else own for own in seeds)
     torch.manual_seed(2 * weights_seed)
-    generator = torch.Generator().manual_seed(2 * action_seed + 1)  # another stream than that of the weights
+    generator = torch.Generator().manual_seed(2 * action_seed + 1)  # a stream other than that of the weights
     policy, value = network(), network()
     optimizer = torch.optim.Adam([*policy.parameters(), *value.parameters()], lr=learning_rate)
     training, evaluation = cart_poles(EPISODES), cart_poles(20)
@@ -66,12 +66,12 @@ def train(
 
 
 def network() -> nn.Module:
-    """Build a network with one hidden layer: from CartPole's four observations to one number."""
+    """Build a network with one hidden layer, from CartPole's four observations to one number."""
     return nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1), nn.Flatten(0))
 
 
 def cart_poles(count: int) -> VectorEnv:
-    """Make CartPoles that are stepped at once."""
+    """Make CartPoles that are stepped together."""
     return gymnasium.make_vec("CartPole-v1", num_envs=count, vectorization_mode="vector_entry_point")
 
 
@@ -82,7 +82,7 @@ def play(
     """Play one episode in each environment.
 
     Args:
-        environments: are reset first.
+        environments: environments to play in; they are reset first.
         policy: computes the logit of a push to the right.
         start: the seed of the start states.
         generator: samples actions; None takes the more probable ones.
@@ -105,7 +105,7 @@ def play(
 
 
 def discounted(rewards: Tensor) -> Tensor:
-    """Return the discounted sum of each step's reward and those that follow, for rewards [steps, environments]."""
+    """Return the discounted returns, for rewards [steps, environments]."""
     returns = rewards.clone()
     for step in reversed(range(len(rewards) - 1)):
         returns[step] += DISCOUNT * returns[step + 1]

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier as a training function: it returns its numbers at once, and has no curve."""
+"""A scikit-learn classifier as a training function: it returns its metrics at the end, without a curve."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from study import seeded
 
 @seeded
 def train(seed: int, *, width: int = 8, activation: Literal["relu", "tanh"] = "relu"):
-    """Return the accuracy on digits that the network hasn't seen."""
+    """Return the accuracy on held-out digits."""
     digits, labels = load_digits(return_X_y=True)
     seen, unseen, known, unknown = train_test_split(digits / 16, labels, test_size=0.3, random_state=seed)
     model = MLPClassifier((width,), activation=activation, max_iter=100, random_state=seed)

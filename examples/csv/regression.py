@@ -1,4 +1,4 @@
-"""A small network learns a table of measurements: a training function that reports a metric at each epoch."""
+"""A small network for a table of measurements: a training function that reports a metric at each tenth epoch."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A tiny BERT that tells which of two marks comes first in a sequence, trained by Hugging Face's Trainer."""
+"""A tiny BERT that finds the first of two marks in a sequence, trained by Hugging Face's Trainer."""
 
 import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
@@ -11,7 +11,7 @@ START, FIRST, SECOND = 0, 1, 2
 
 
 def sequences(count: int) -> list[dict[str, torch.Tensor]]:
-    """Draw sequences with two marks; the label says whether they are in order."""
+    """Draw sequences with two marks; the label tells if they are in order."""
     tokens = torch.randint(SECOND + 1, TOKENS, (count, LENGTH))
     places = 1 + torch.rand(count, LENGTH - 1).argsort(1)[:, :2]
     tokens[:, 0] = START

@@ -1,4 +1,4 @@
-"""Train a small network to tell two half moons apart, configured by Hydra; nothing here knows of studies."""
+"""A small network that separates two half moons, configured by Hydra, without any reference to studies."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from torch import nn
 
 
 def half_moons(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw points on two half circles that reach into each other, with noise."""
+    """Draw points on two interleaved half circles, with noise."""
     label = torch.randint(2, (rows,))
     angle = torch.pi * torch.rand(rows)
     x = torch.where(label == 0, angle.cos(), 1 - angle.cos())

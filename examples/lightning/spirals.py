@@ -1,4 +1,4 @@
-"""A Lightning module that tells two spirals apart, with one of several normalisations."""
+"""A Lightning module that separates two spirals, with one of several normalisations."""
 
 import math
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The task means, and three models that might learn it."""
+"""The task `means`, and three models for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ INPUTS = 8
 
 @dataclass(frozen=True)
 class Means(Task):
-    """Learn the mean of the first numbers of a row, and ignore the others."""
+    """A task: the mean of a row's first numbers; the others are ignored."""
 
     subset: Annotated[int, Field(ge=1, le=INPUTS)] = 4
     batch_size: Annotated[int, Field(ge=1)] = 64
@@ -26,7 +26,7 @@ class Means(Task):
         return self._with_targets(1 + stream.uniform(self.batch_size, INPUTS))
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:
-        """Draw rows to test on from [2, 6), where no model has been trained, and those to validate on as above."""
+        """Draw test rows from [2, 6), outside the training range, and validation rows from the training range."""
         uniform = stream.uniform(1000, INPUTS)
         return self._with_targets(2 + 4 * uniform if purpose == Purpose.TEST else 1 + uniform)
 
@@ -50,7 +50,7 @@ def linear() -> nn.Module:
 
 @seeded
 def nau() -> nn.Module:
-    """Build one neural addition unit, whose weights are clipped to [-1, 1] after each update."""
+    """Build a neural addition unit, whose weights are clipped to [-1, 1] after each update."""
     return UNITS["NAU"](INPUTS, 1)
 
 

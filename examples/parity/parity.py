@@ -1,4 +1,4 @@
-"""The task of parity, and a small network that might learn it."""
+"""The task of parity, and a small network for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ INPUTS = 20
 
 @dataclass(frozen=True)
 class Parity(Task):
-    """Learn the product of a row's first signs, and ignore the other signs."""
+    """A task: the product of a row's first signs; the other signs are ignored."""
 
     bits: Annotated[int, Field(ge=1, le=INPUTS)] = 5
     batch_size: Annotated[int, Field(ge=1)] = 32
@@ -25,11 +25,11 @@ class Parity(Task):
     }
 
     def draw(self, stream: Stream) -> tuple[Tensor, Tensor]:
-        """Draw rows of 20 signs to train on."""
+        """Draw training rows of 20 signs."""
         return self._with_targets(stream, self.batch_size)
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:
-        """Draw 1,000 rows to validate on, or to test on."""
+        """Draw 1,000 rows for validation or test."""
         return self._with_targets(stream, 1000)
 
     def _with_targets(self, stream: Stream, rows: int) -> tuple[Tensor, Tensor]:

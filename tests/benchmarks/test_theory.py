@@ -24,7 +24,7 @@ def rows_in(file: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def stored_moments() -> list[dict[str, str]]:
-    """Give the rows of equation 9 and 10 that the document shows."""
+    """Return the rows of equation 9 and 10 that the document shows."""
     return [row for row in rows_in(RESULTS / "moments.csv") if row["equation"] != "8"]
 
 

@@ -23,7 +23,7 @@ FILE = FOLDER / "compose.yaml"
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """Give the file as Docker Compose understands it, with all services and nothing set that has a default."""
+    """Return the file as Docker Compose understands it, with all services and nothing set that has a default."""
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
     words = [str(BIN / "docker-compose"), "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)

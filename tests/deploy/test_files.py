@@ -42,7 +42,7 @@ OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"
 
 
 def code(path: Path) -> str:
-    """Give a file's text without its comments, continued lines as one."""
+    """Return a file's text without its comments, continued lines as one."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"(?m)^\s*#(?!SBATCH).*$", "", text)
     return re.sub(r"\\\n\s*", " ", text)
@@ -54,7 +54,7 @@ LOCK = {name: version.removesuffix("+cpu") for path in LOCKS for name, version, 
 
 
 def scalars(node: Any) -> Iterator[str]:
-    """Give every text in a YAML document."""
+    """Return every text in a YAML document."""
     if isinstance(node, dict):
         for value in node.values():
             yield from scalars(value)
@@ -69,19 +69,19 @@ def scalars(node: Any) -> Iterator[str]:
 
 
 def shown(path: Path) -> Iterator[str]:
-    """Give the lines that a document sets as code, without their comments."""
+    """Return the lines that a document sets as code, without their comments."""
     for line in re.findall(r"(?m)^ {4}(\S.*)$", path.read_text(encoding="utf-8")):
         yield re.sub(r"\s+#.*", "", line)
 
 
 def begun(word: ast.expr) -> str:
-    """Give a word of a list, or what an f-string begins with."""
+    """Return a word of a list, or what an f-string begins with."""
     first = word.values[0] if isinstance(word, ast.JoinedStr) else word
     return str(first.value) if isinstance(first, ast.Constant) else "..."
 
 
 def spoken(path: Path) -> Iterator[str]:
-    """Give the texts in which a file may call programs."""
+    """Return the texts in which a file may call programs."""
     if path.suffix in (".yaml", ".yml"):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             yield from scalars(document)
@@ -97,7 +97,7 @@ def spoken(path: Path) -> Iterator[str]:
 
 @cache
 def options(program: str, command: str) -> set[str]:
-    """Give the options of a program's command, by asking it for help."""
+    """Return the options of a program's command, by asking it for help."""
     if program == "study":
         params = main.commands[command].params
         return {option for param in params for option in (*param.opts, *param.secondary_opts)}
@@ -109,7 +109,7 @@ def options(program: str, command: str) -> set[str]:
 
 
 def calls() -> Iterator[tuple[str, str, str, set[str]]]:
-    """Give every call of a program: the file, the program, its command, its options."""
+    """Return every call of a program: the file, the program, its command, its options."""
     manuals = [str(path.relative_to(ROOT)) for path in MANUALS]
     for path, name in zip((*FILES, *MANUALS), (*NAMES, *manuals), strict=True):
         if path.suffix == ".ini" or path.name in ("README.md", "smoke.yaml"):  # settings, prose, a study
@@ -465,7 +465,7 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
 
 
 def ports() -> dict[str, set[int]]:
-    """Give every port that a file opens or lets through."""
+    """Return every port that a file opens or lets through."""
     found: dict[str, set[int]] = {}
     for path, name in zip(FILES, NAMES, strict=True):
         if path.suffix in (".yaml", ".sbatch") or path.name == "Caddyfile":

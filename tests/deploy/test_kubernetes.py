@@ -26,7 +26,7 @@ Resources = dict[str, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module", params=["as written", "as built"])
 def resources(request: pytest.FixtureRequest) -> Resources:
-    """Give all resources by their folders, as their files have them, and as Kustomize builds them where it is."""
+    """Return all resources by their folders, as their files have them, and as Kustomize builds them where it is."""
     return written() if request.param == "as written" else built()
 
 
@@ -54,7 +54,7 @@ def built() -> Resources:
 
 
 def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give every pod template, with the name of what it belongs to."""
+    """Return every pod template, with the name of what it belongs to."""
     for document in documents:
         name, spec = f"{document['kind']} {document['metadata']['name']}", document.get("spec", {})
         if document["kind"] == "RayCluster":
@@ -67,7 +67,7 @@ def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def containers(built: Resources) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Give every container, with its name and its pod."""
+    """Return every container, with its name and its pod."""
     for documents in built.values():
         for name, template in pods(documents):
             for container in template["spec"]["containers"]:

@@ -79,7 +79,7 @@ def _raise_failure(event: Event) -> None:
 
 
 def bits(folder: StudyStore) -> list[Result]:
-    """Give what must not depend on how the study was run."""
+    """Return what must not depend on how the study was run."""
     results = [replace(result, training_s=0.0) for result in table_results(folder.read_results())]
     return sorted(results, key=lambda result: result.trial.id)
 
@@ -98,7 +98,7 @@ class Driver:
 
     @property
     def told(self) -> str:
-        """Give what it has said, its lines joined."""
+        """Return what it has said, its lines joined."""
         return " ".join(self.log.read_text(errors="replace").split())
 
     @property
@@ -162,7 +162,7 @@ class Study:
 
     @property
     def disk(self) -> Disk:
-        """Give the file system that its store has for itself."""
+        """Return the file system that its store has for itself."""
         return self.bed.disks[-1]
 
     @property
@@ -172,7 +172,7 @@ class Study:
 
     @property
     def folder(self) -> StudyStore:
-        """Give its store, from which nothing is set aside by looking at it."""
+        """Return its store, from which nothing is set aside by looking at it."""
         return Store(self.root, read_only=True).study(self.name)
 
     def run(self, *more: str, kept: bool = False) -> Driver:
@@ -303,7 +303,7 @@ class Bed:
         return study
 
     def _bucket(self) -> str:
-        """Give the URL of a bucket of an object store."""
+        """Return the URL of a bucket of an object store."""
         name = f"bucket-{uuid.uuid4().hex}"
         make_bucket(self.s3_environment, name)
         return f"s3://{name}/studies"
@@ -394,7 +394,7 @@ def opened(*, own_clock: bool = False) -> Iterator[Bed]:
 
 
 def _object_store(address: str, folder: Path) -> tuple[Server, dict[str, str]]:
-    """Give a server of S3's protocol that listens where the nodes are; it asks for no password."""
+    """Return a server of S3's protocol that listens where the nodes are; it asks for no password."""
     url = f"http://{address}:5000"
     command = [sys.executable, "-m", "moto.server", "-H", address, "-p", "5000"]
     environment = {

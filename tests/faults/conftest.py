@@ -14,7 +14,7 @@ from tests.servers import postgres_programs
 
 @pytest.fixture(scope="module")
 def bed() -> Iterator[Bed]:
-    """Give a cluster of three nodes, MLflow on PostgreSQL, and an object store."""
+    """Return a cluster of three nodes, MLflow on PostgreSQL, and an object store."""
     _prepare()
     with opened() as found:
         yield found
@@ -22,7 +22,7 @@ def bed() -> Iterator[Bed]:
 
 @pytest.fixture
 def bed_with_clock() -> Iterator[Bed]:
-    """Give the same with a clock that can be set back."""
+    """Return the same with a clock that can be set back."""
     _prepare()
     if shutil.which("cc") is None:
         pytest.skip("a clock that can be set back needs a C compiler")

@@ -103,7 +103,7 @@ def _check_runs(bed: Bed, study: Study) -> int:
 
 
 def _sentence(study: Study, fault: Fault) -> str:
-    """Give the line in which the user was told, without what is only so here."""
+    """Return the line in which the user was told, without what is only so here."""
     for driver in study.drivers:
         for line in driver.log.read_text(errors="replace").splitlines():
             if fault.told and fault.told[0] in line:

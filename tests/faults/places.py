@@ -71,7 +71,7 @@ class Network:
         os.close(self._before)
 
     def address(self, number: int) -> str:
-        """Give the address of a place; this process's is 1."""
+        """Return the address of a place; this process's is 1."""
         return f"10.77.{self._third}.{number}"  # Ray looks at the addresses of other clusters, too
 
     def add(self, number: int) -> None:
@@ -90,7 +90,7 @@ class Network:
             sh("ip", "-n", name, *words.split())
 
     def inside(self, number: int) -> list[str]:
-        """Give the words that run a command in a place. Not `ip netns exec`: that would hide mounts made later."""
+        """Return the words that run a command in a place. Not `ip netns exec`: that would hide mounts made later."""
         return [] if number == 1 else ["nsenter", f"--net=/run/netns/{self._places[number]}"]
 
     def start(
@@ -181,7 +181,7 @@ class Disk:
                 filler.write(b"0" * 4096)
 
     def free(self) -> None:
-        """Give the room back."""
+        """Return the room back."""
         (self.path / "filler").unlink()
 
     def close_to_writers(self) -> None:
@@ -222,7 +222,7 @@ class Clock:
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """Give a folder with a short path, as Ray's sockets need it."""
+    """Return a folder with a short path, as Ray's sockets need it."""
     folder = Path(tempfile.mkdtemp(prefix="f"))
     try:
         yield folder

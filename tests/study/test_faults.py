@@ -58,20 +58,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
 
 @pytest.fixture
 def undisturbed(finished: StudyStore) -> list[Result]:
-    """Give the undisturbed results."""
+    """Return the undisturbed results."""
     return bits(finished)
 
 
 @pytest.fixture
 def folder(finished: StudyStore, tmp_path: Path) -> StudyStore:
-    """Give a store of this test's own in which the study is finished."""
+    """Return a store of this test's own in which the study is finished."""
     shutil.copytree(finished.path, tmp_path / "studies" / NAME)
     return Store(tmp_path / "studies").study(NAME)
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Start]:
-    """Give what starts `study run` on a store of its own."""
+    """Return what starts `study run` on a store of its own."""
     (tmp_path / "disturbed.yaml").write_text(SPEC)
     words = (
         "run",

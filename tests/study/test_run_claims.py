@@ -46,7 +46,7 @@ SHOWN = SPEC.replace("  - {NMU: success_rate, exceeds: 0.9}\n", "").replace("bel
 
 
 def states(root: Path) -> list[tuple[str, int, list[tuple[int, float]]]]:
-    """Give of each claim its verdict, what it cost, and of its cells the seeds and the evidence."""
+    """Return of each claim its verdict, what it cost, and of its cells the seeds and the evidence."""
     return [
         (v.state, v.trials, [(cell.seeds, cell.evidence) for cell in v.cells])
         for v in load_results("claimed", root).claims

@@ -69,12 +69,12 @@ def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **op
 
 
 def bits(root: Path, name: str = "sure") -> list[Result]:
-    """Give what must not depend on how the study was run."""
+    """Return what must not depend on how the study was run."""
     return builders.bits(Store(root).study(name))
 
 
 def cells_file(root: Path) -> list[dict[str, str]]:
-    """Give the report's cells, but for seconds."""
+    """Return the report's cells, but for seconds."""
     [file] = [path for path in write_study_report(load_results("sure", root)) if path.name == "cells.csv"]
     with file.open(newline="") as lines:
         return [
@@ -140,7 +140,7 @@ def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed):
 
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Start]:
-    """Give what starts `study run` in a process of its own."""
+    """Return what starts `study run` in a process of its own."""
     (tmp_path / "sure.yaml").write_text(LONG)
     with starting(tmp_path) as start:
         yield partial(start, "run", "sure.yaml", "--local", "--tracking-uri", "off")

@@ -71,7 +71,7 @@ def numpy_uniform(seed: int) -> Uniform:
 
 
 def constant_uniform(value: float) -> Uniform:
-    """Give one and the same uniform number always."""
+    """Return one and the same uniform number always."""
     return lambda _, shape: torch.full(shape, value, dtype=torch.float64)
 
 

@@ -1,1 +1,1 @@
-"""A unit that multiplies and divides, a task to try it on, and a plain network beside it."""
+"""A unit that multiplies and divides, a task for it, and a plain network for comparison."""

@@ -13,7 +13,7 @@ INPUTS = 4
 
 @dataclass(frozen=True)
 class Ratio(Task):
-    """Learn x1 x2 / x3 from rows of four numbers, the last of which means nothing."""
+    """A task: x1 x2 / x3 of rows of four numbers; the last one is ignored."""
 
     batch_size: int = 64
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_mse": Metric(low=0), "test_mse": Metric(low=0)}
@@ -23,7 +23,7 @@ class Ratio(Task):
         return self._with_targets(0.5 + 1.5 * stream.uniform(self.batch_size, INPUTS))
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:
-        """Draw rows to test on from [2, 4), where no network has been trained, and those to validate on as above."""
+        """Draw test rows from [2, 4), outside the training range, and validation rows from the training range."""
         uniform = stream.uniform(1000, INPUTS)
         return self._with_targets(2 + 2 * uniform if purpose == Purpose.TEST else 0.5 + 1.5 * uniform)
 

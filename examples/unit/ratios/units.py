@@ -8,7 +8,7 @@ from study import seeded
 
 
 class PowerUnit(nn.Module):
-    """Multiply powers of positive inputs: y_o = prod_i x_i^W_oi, so that W = 1 multiplies, and W = -1 divides."""
+    """A unit that multiplies powers of positive inputs: y_o = prod_i x_i^W_oi; W = 1 multiplies, and W = -1 divides."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

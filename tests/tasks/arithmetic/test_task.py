@@ -56,7 +56,7 @@ def test_threshold_is_the_reference(row: dict[str, str]) -> None:
 
 
 def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tuple[float, float]:
-    """Give the mean and its standard error as the protocol words it, from samples and the two networks."""
+    """Return the mean and its standard error as the protocol words it, from samples and the two networks."""
     random = np.random.Generator(np.random.Philox(5))
     shape = (samples, task.input_size)
     starts = np.array([low for low, _ in task.extrapolation_range])

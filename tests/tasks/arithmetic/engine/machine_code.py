@@ -18,7 +18,7 @@ _BYTES = 128
 
 @intrinsic
 def _own_address(typing_context: Any) -> Any:
-    """Give the address of the function that this stands in, and keep that from becoming part of its callers."""
+    """Return the address of the function that this stands in, and keep that from becoming part of its callers."""
 
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")

@@ -57,7 +57,7 @@ def nudged(checkpoint: Checkpoint, factor: float) -> Checkpoint:
 
 
 def distances(found: Any, expected: Any) -> Any:
-    """Give each trial's largest distance of a weight, relative to the largest weight of its parameter."""
+    """Return each trial's largest distance of a weight, relative to the largest weight of its parameter."""
     worst = np.zeros(len(SEEDS))
     for name in expected:
         if name.startswith("part/weight/"):

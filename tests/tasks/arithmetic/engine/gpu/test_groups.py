@@ -25,7 +25,7 @@ Bits = dict[str, npt.NDArray[Any]]
 
 
 def cells_of(name: str) -> list[Cell]:
-    """Give five cells of one shape, which differ in how they train and, the last of them, in what they see."""
+    """Return five cells of one shape, which differ in how they train and, the last of them, in what they see."""
     cell = cell_of(name).replace(sparsity_start=5, sparsity_end=15)
     return [
         cell, cell.replace(sparsity_strength=0.0), cell.replace(learning_rate=0.01), cell.replace(sparsity_end=25),

@@ -31,7 +31,7 @@ _QUICK = ("NMU", "NALU", "NMU, one layer")
 
 
 def asked(cell: Any) -> tuple[Shape, Choices]:
-    """Give what the engine would compile for a cell."""
+    """Return what the engine would compile for a cell."""
 
     class Asked(EmulatedBlocks):
         def __init__(self, shape: Shape, choices: Choices, *others: Any) -> None:

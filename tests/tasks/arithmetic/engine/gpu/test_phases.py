@@ -63,7 +63,7 @@ _COMPILED_FIRST = {
     params=[pytest.param(name, marks=() if name in _COMPILED_FIRST else pytest.mark.slow) for name in CELLS]
 )
 def cell(request: pytest.FixtureRequest) -> Cell:
-    """Give a cell of each kind in turn."""
+    """Return a cell of each kind in turn."""
     return cell_of(request.param)
 
 

@@ -33,7 +33,7 @@ def training_of(seeds: range, **changes: Any) -> Training:
 
 
 def starts_by_definition(rule: INALUTraining, losses: list[float], iterations: int, every: int) -> list[int]:
-    """Give the iterations after which a trial starts anew, from its losses one an iteration."""
+    """Return the iterations after which a trial starts anew, from its losses one an iteration."""
     starts, since = [], 0
     for iteration in range(iterations + 1):
         stored = [losses[k // every] for k in range(since, iteration + 1)]

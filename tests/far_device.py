@@ -53,17 +53,21 @@ class _Dispatch(TorchDispatchMode):
         if recorder is not None:  # it would be asked last, and see tensors of the CPU only
             with proxy_tensor.disable_proxy_modes_tracing(), self:
                 return recorder.__torch_dispatch__(func, types, args, kwargs)
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        far = [one for one in tensors if isinstance(one, FarTensor)]
-        if func not in _COPIES and far and any(one.dim() for one in tensors if not isinstance(one, FarTensor)):
+        tensors = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
+        far = [tensor for tensor in tensors if isinstance(tensor, FarTensor)]
+        if func not in _COPIES and far and any(tensor.dim() for tensor in tensors if not isinstance(tensor, FarTensor)):
             raise RuntimeError(f"all tensors must be on one device, but {func} got some on {FAR} and some on the CPU")
         is_far = isinstance(args[0], FarTensor) if func is torch.ops.aten.copy_.default else bool(far)
         if kwargs.get("device") is not None:
             is_far, kwargs["device"] = torch.device(kwargs["device"]).type == "far", torch.device("cpu")
         self.copied_back += func in _COPIES and bool(far) and not is_far
         found = func(*tree_map(_near, args), **tree_map(_near, kwargs))
-        known = {id(one.near): one for one in far}
-        return tree_map(lambda one: known[id(one)] if id(one) in known else _far(one), found) if is_far else found
+        known = {id(tensor.near): tensor for tensor in far}
+        return (
+            tree_map(lambda tensor: known[id(tensor)] if id(tensor) in known else _far(tensor), found)
+            if is_far
+            else found
+        )
 
 
 class _FarModule(_DummyBackendModule):
@@ -78,12 +82,12 @@ class _FarModule(_DummyBackendModule):
         pass
 
 
-def _near(one):
-    return one.near if isinstance(one, FarTensor) else one
+def _near(value):
+    return value.near if isinstance(value, FarTensor) else value
 
 
-def _far(one):
-    return FarTensor(one) if isinstance(one, torch.Tensor) and not isinstance(one, FarTensor) else one
+def _far(value):
+    return FarTensor(value) if isinstance(value, torch.Tensor) and not isinstance(value, FarTensor) else value
 
 
 @contextmanager

@@ -181,5 +181,5 @@ def status(name: str, environment: dict[str, str], cwd: Path) -> dict[str, objec
     """Return the status of one study, as the command line prints it."""
     done = study("status", name, "--json", environment=environment, cwd=cwd)
     assert done.returncode == 0, done.stdout
-    (one,) = json.loads(done.stdout)["studies"]
-    return dict(one)
+    (entry,) = json.loads(done.stdout)["studies"]
+    return dict(entry)

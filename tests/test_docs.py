@@ -34,9 +34,9 @@ _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]"
 
 def code(text: str) -> list[str]:
     """List what is formatted as code: whole blocks, indented lines, and words between backticks."""
-    blocks, rest = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
-    lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(rest)]
-    return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", rest))
+    blocks, remainder = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
+    lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(remainder)]
+    return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", remainder))
 
 
 def anchors(text: str) -> set[str]:
@@ -54,7 +54,7 @@ def options(command: click.Command) -> set[str]:
     """List the options of a command, and of the commands in it."""
     below = command.commands.values() if isinstance(command, click.Group) else ()
     own = {option for param in command.params for option in param.opts} | {"--help"}
-    return own.union(*(options(one) for one in below))
+    return own.union(*(options(subcommand) for subcommand in below))
 
 
 def yaml_blocks() -> dict[str, tuple[Path, str, str | None]]:
@@ -92,9 +92,9 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_commands_exist(path: Path) -> None:
     """Every `study` command that a document names exists, with its options, and so does every make target."""
     text = path.read_text(encoding="utf-8")
-    for command, rest in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
+    for command, arguments in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
         assert command in main.commands
-        own = re.sub(r"'[^']*'", "", rest)  # without the command of a program
+        own = re.sub(r"'[^']*'", "", arguments)  # without the command of a program
         assert set(re.findall(r"(?<!\S)(--[a-z-]+)", own)) <= options(main.commands[command]), command
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
@@ -148,9 +148,9 @@ def test_study_files_in_documents_are_what_they_seem(
     folder = lay_out(page, tmp_path)
     keys = set(re.findall(r"^(\w+):", text, re.MULTILINE))
     keys |= {"task", "models"} if keys & {"train", "command"} else set()
-    rest = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in keys)
+    remainder = "".join(f"{key}: {value}\n" for key, value in _MINIMAL.items() if key not in keys)
     if error is None:
-        planned = make_plan(parse_spec(text + rest, source="study.yaml", folder=folder))
+        planned = make_plan(parse_spec(text + remainder, source="study.yaml", folder=folder))
         assert planned.trials_count > 0 or planned.spec.search is not None
         return
     with pytest.raises(SpecError) as caught:

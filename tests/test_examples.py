@@ -135,7 +135,11 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
         expected, now = estimates(shown), estimates(printed)
         assert now.keys() == expected.keys(), printed
         assert verdicts(printed) == verdicts(shown)
-        assert {key: one for key, one in now.items() if not expected[key].low <= one.value <= expected[key].high} == {}
+        assert {
+            key: estimate
+            for key, estimate in now.items()
+            if not expected[key].low <= estimate.value <= expected[key].high
+        } == {}
 
 
 def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
@@ -189,7 +193,7 @@ def test_packed_examples_have_the_same_bits_in_packs_and_alone(example: str, fol
         proven = replace(engine, layouts={recipe_text(cell): as_layout(proof)})
         trials = tuple(Trial(cell, seed) for seed in range(5))
         together = bits(proven, Pack(trials))
-        assert [one for trial in trials for one in bits(proven, Pack((trial,)))] == together
+        assert [result for trial in trials for result in bits(proven, Pack((trial,)))] == together
         assert len(set(together)) == len(trials)
 
 

@@ -415,8 +415,8 @@ def test_the_plain_loop_computes_what_the_network_does(model):
         found.append((y.detach(), gradients))
     (ours, our_gradients), (theirs, their_gradients) = found
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
-    for one, other in zip(our_gradients, their_gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3, equal_nan=True)
+    for actual, reference in zip(our_gradients, their_gradients, strict=True):
+        torch.testing.assert_close(actual, reference, rtol=1e-3, atol=1e-3, equal_nan=True)
     terms = [term for layer in network.layers if (term := layer.sparsity()) is not None]
     expected, given = (sum(terms) if terms else None), penalty(network)
     assert (given is None) == (expected is None)
@@ -515,7 +515,7 @@ def test_robust_summaries_are_counted_again_alike(tmp_path, monkeypatch):
     for name in ("profile", "improvement"):
         rows += csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines())
     assert {row["distribution"] for row in rows} == {law.name for laws, _ in robust.OF.values() for law in laws}
-    names = {name for some in (robust.MIDDLES, robust.BANDS, robust.IMPROVEMENTS) for name in some}
+    names = {name for ways in (robust.MIDDLES, robust.BANDS, robust.IMPROVEMENTS) for name in ways}
     assert {row["interval"] for row in rows} == names
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
 
@@ -537,12 +537,13 @@ def test_seeds_of_synthetic_studies_are_shared_or_not():
     for are_shared, rho in ((True, 0.5), (False, 0.0)):
         first, second = robust.drawn(np.random.default_rng(0), law, (1, 40_000, 2), are_shared=are_shared)
         assert np.corrcoef(first[0, :, 0], second[0, :, 1])[0, 1] == pytest.approx(rho, abs=0.02)
-        of, over = (
-            robust.seed_values_of(one[0, :5], are_shared=are_shared, method=m) for m, one in enumerate((first, second))
+        first_method, second_method = (
+            robust.seed_values_of(values[0, :5], are_shared=are_shared, method=m)
+            for m, values in enumerate((first, second))
         )
-        assert len({seed for one in (of, over) for sample in one.samples for seed in sample}) == (
-            5 if are_shared else 20
-        )
+        assert len(
+            {seed for values in (first_method, second_method) for sample in values.samples for seed in sample}
+        ) == (5 if are_shared else 20)
 
 
 @pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)
@@ -629,7 +630,7 @@ def test_claims_of_the_benchmark_are_at_their_bounds(name):
     """The mean of what is drawn is the bound, within four standard errors."""
     (claim,), rng = claims.ERRORS[name], np.random.default_rng(0)
     drawn = [claim.cells[0](rng) for _ in range(500)]
-    values = np.concatenate([one.values for one in drawn])
+    values = np.concatenate([sample.values for sample in drawn])
     assert abs(values.mean() - drawn[0].bound) <= 4 * values.std() / np.sqrt(values.size)
 
 

@@ -103,11 +103,11 @@ def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
 
 def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
     """Bits are compared, but for those of a NaN."""
-    one, other = np.array([np.nan, 0], np.float32), np.array([-np.nan, 0], np.float32)
-    assert different({"a": one}, {"a": other}) == []
-    assert different({"a": one}, {"a": np.array([np.nan, -0.0], np.float32)}) == ["a"]
-    assert different({"a": one}, {"a": one[:1]}) == ["a"]
-    assert different({"a": one}, {}) == ["a"]
+    first, second = np.array([np.nan, 0], np.float32), np.array([-np.nan, 0], np.float32)
+    assert different({"a": first}, {"a": second}) == []
+    assert different({"a": first}, {"a": np.array([np.nan, -0.0], np.float32)}) == ["a"]
+    assert different({"a": first}, {"a": first[:1]}) == ["a"]
+    assert different({"a": first}, {}) == ["a"]
 
 
 @pytest.mark.slow

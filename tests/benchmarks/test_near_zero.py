@@ -43,11 +43,11 @@ def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
 
 def test_what_is_added_to_a_divisor_makes_the_floor() -> None:
     """The RealNPU's floor is far above that of the NRU, by what 2^-23 does to the smallest divisors."""
-    of = {(row["target"], row["power"], row["unit"]): float(row["floor"]) for row in floors()}
-    assert min(of.values()) >= SPACING
+    floor_of = {(row["target"], row["power"], row["unit"]): float(row["floor"]) for row in floors()}
+    assert min(floor_of.values()) >= SPACING
     for power in range(5):
         a = rows(power, 1).double()
         added = (1 / (a + SPACING) - 1 / a).square().mean()
-        assert of["1/a from a", power, "RealNPU"] == pytest.approx(float(added), rel=0.05)
-        assert of["1/a from a", power, "NRU"] < 1e-6 * of["1/a from a", power, "RealNPU"]
-        assert of["a/b", power, "NRU"] < 2 * SPACING
+        assert floor_of["1/a from a", power, "RealNPU"] == pytest.approx(float(added), rel=0.05)
+        assert floor_of["1/a from a", power, "NRU"] < 1e-6 * floor_of["1/a from a", power, "RealNPU"]
+        assert floor_of["a/b", power, "NRU"] < 2 * SPACING

@@ -112,8 +112,8 @@ def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_c
     rates = np.random.default_rng(1).uniform(0.5, 0.7, (2, 20)) + np.array([[0.0], [shift]])
     rows = [
         {"question": "q", "method": method, "trials": "800", "rate": f"{rate:.4f}", "rate_seen": "1"}
-        for method, some in zip((tables.SEARCH, "other"), rates, strict=True)
-        for rate in some
+        for method, method_rates in zip((tables.SEARCH, "other"), rates, strict=True)
+        for rate in method_rates
     ]
     better, p_value = tables.search_table(rows).splitlines()[-1].removesuffix(" |").split(" | ")[-2:]
     assert (p_value == "< 0.001") == is_clear

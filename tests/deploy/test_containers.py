@@ -119,7 +119,8 @@ def test_a_study_outlives_every_container(stack: Stack) -> None:
         stack.kill(service)
         wait_until_trains(stack)
     drives = [
-        stack.study("status", "killed").count(f"driver on  {one['Id'][:12]}") for one in stack.containers("worker")
+        stack.study("status", "killed").count(f"driver on  {container['Id'][:12]}")
+        for container in stack.containers("worker")
     ]
     stack.kill("worker", drives.index(0))
     wait_until_trains(stack)

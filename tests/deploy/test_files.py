@@ -116,10 +116,10 @@ def calls() -> Iterator[tuple[str, str, str, set[str]]]:
             continue
         for text in spoken(path):
             plain = text.replace('"', "").replace("'", "")
-            for program, command, rest in re.findall(
+            for program, command, arguments in re.findall(
                 r"(?:^|[\s/;])(study|ray|mlflow) ([a-z][a-z-]*)\b([^;&|\n]*)", plain
             ):
-                yield name, program, command, set(re.findall(r"(?<!\S)(--[a-z][a-z-]*)", rest))
+                yield name, program, command, set(re.findall(r"(?<!\S)(--[a-z][a-z-]*)", arguments))
 
 
 # A process that imports Ray or MLflow takes seconds, and there are a dozen commands.

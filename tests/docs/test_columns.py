@@ -11,7 +11,7 @@ TEXT = columns.PAGE.read_text(encoding="utf-8")
 def test_the_tables_are_as_described() -> None:
     """The page has a row for each column of each file, with its meaning."""
     assert columns.updated(TEXT) == TEXT, "stale: run `python -m docs.columns`"
-    notes = {name: note for _, of in FILES.values() for name, note in of.items()}
+    notes = {name: note for _, described in FILES.values() for name, note in described.items()}
     assert all(f"| `{name}` | " in TEXT and note.meaning in TEXT for name, note in notes.items())
 
 

@@ -10,7 +10,7 @@ TEXT = hyperparameters.PAGE.read_text(encoding="utf-8")
 def test_the_tables_are_as_declared() -> None:
     """docs/reference/study-file.md has a row for each hyperparameter, with its values and its default."""
     assert hyperparameters.updated(TEXT) == TEXT, "stale: run `python -m docs.hyperparameters`"
-    rows = {name: one.meaning for name, one in hyperparameters.HYPERPARAMETERS.items()}
+    rows = {name: declaration.meaning for name, declaration in hyperparameters.HYPERPARAMETERS.items()}
     assert all(f"| `{name}`" in TEXT and meaning in TEXT for name, meaning in rows.items())
 
 

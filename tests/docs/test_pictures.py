@@ -25,13 +25,15 @@ def size(png: bytes) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(browser_path() is None, reason="no browser on PATH")
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_picture_of_each_width_and_scheme(tmp_path: Path, whole: bool) -> None:
+@pytest.mark.parametrize("full_page", [False, True])
+def test_a_picture_of_each_width_and_scheme(tmp_path: Path, full_page: bool) -> None:
     """Each is as wide as its name says, as high as the screen or the page, and dark is not light."""
     page = tmp_path / "a page.html"
     page.write_text(PAGE)
     command = [sys.executable, "-m", "docs.pictures", str(page), "--out", str(tmp_path / "new")]
-    told = subprocess.run([*command, *["--whole"] * whole], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [*command, *["--whole"] * full_page], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     made = {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()}
     assert set(made) == {f"a page-{width}-{scheme}.png" for width in SIZES for scheme in SCHEMES}
     assert all(name in told for name in made)
@@ -39,4 +41,4 @@ def test_a_picture_of_each_width_and_scheme(tmp_path: Path, whole: bool) -> None
         light, dark = (made[f"a page-{width}-{scheme}.png"] for scheme in SCHEMES)
         assert light != dark
         assert size(light)[0] == width
-        assert size(light)[1] > 3000 if whole else size(light)[1] == height
+        assert size(light)[1] > 3000 if full_page else size(light)[1] == height

@@ -26,7 +26,7 @@ def keep(name: str, cost: Cost) -> None:
     rows = read(path) | {name: {key: _text(value) for key, value in asdict(cost).items()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ["name", *(one.name for one in fields(Cost))], lineterminator="\n")
+        writer = csv.DictWriter(file, ["name", *(field.name for field in fields(Cost))], lineterminator="\n")
         writer.writeheader()
         writer.writerows({"name": key} | rows[key] for key in FAULTS if key in rows)
 
@@ -62,7 +62,7 @@ def table(rows: dict[str, dict[str, str]]) -> str:
 if __name__ == "__main__":
     page = ROOT / "docs" / "explanation" / "faults.md"
     begin, end = "<!-- table -->\n", "<!-- end -->"
-    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(end)
+    before, _, remainder = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = remainder.partition(end)
     rows = read(ROOT / "tasks" / "docs" / "results" / "faults.csv")
     page.write_text(f"{before}{begin}{table(rows)}\n{end}{after}", encoding="utf-8")

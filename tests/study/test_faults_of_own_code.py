@@ -52,6 +52,6 @@ def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Call
         told, _ = again.communicate(timeout=DEADLINE_S)
         assert again.returncode == 0, told
     assert "ended without a word, as if it was killed" in " ".join(told.split())
-    killed, whole = (Store(tmp_path / name).study(spec.study) for name in ("killed", "undisturbed"))
-    assert bits(killed) == bits(whole)
+    killed, undisturbed = (Store(tmp_path / name).study(spec.study) for name in ("killed", "undisturbed"))
+    assert bits(killed) == bits(undisturbed)
     assert not killed.checkpoints()

@@ -131,10 +131,10 @@ def test_without_prune_they_are_trained_to_their_end() -> None:
     pruned.run(local=True, cpus=1)
     pruned.run(local=True)
     assert outcomes(pruned)[2.0] == ["stopped"] * 4
-    whole = loaded(grid={"rate": RATES})
-    whole.run(local=True)
-    assert outcomes(whole) == {rate: ["finished"] * 4 for rate in RATES}
-    assert not whole.trials()["trial_id"].duplicated().any()
+    unpruned = loaded(grid={"rate": RATES})
+    unpruned.run(local=True)
+    assert outcomes(unpruned) == {rate: ["finished"] * 4 for rate in RATES}
+    assert not unpruned.trials()["trial_id"].duplicated().any()
 
 
 def test_other_studies_do_not_adopt_them() -> None:

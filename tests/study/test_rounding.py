@@ -30,10 +30,10 @@ def numbers_of(text: str) -> list[tuple[Decimal, Decimal]]:
     assert found
     return [
         (
-            Decimal(f"{sign.replace('−', '-')}{whole.replace(',', '')}{decimals}e{power or POWERS[unit]}"),
+            Decimal(f"{sign.replace('−', '-')}{integer.replace(',', '')}{decimals}e{power or POWERS[unit]}"),
             Decimal(f"5e{int(power or POWERS[unit]) - max(0, len(decimals) - 1) - 1}"),
         )
-        for sign, whole, decimals, power, unit in found
+        for sign, integer, decimals, power, unit in found
     ]
 
 

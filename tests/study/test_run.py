@@ -263,14 +263,14 @@ def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
 def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypatch):
     """The same where no folder could be gone: no object comes back."""
     url = f"{s3.bucket()}/studies"
-    whole = Store(url).study("whole")._folder
+    folder = Store(url).study("whole")._folder
 
     def objects() -> list[str]:
-        return [entry["path"] for entries in obstore.list(whole._store) for entry in entries]
+        return [entry["path"] for entries in obstore.list(folder._store) for entry in entries]
 
     def strike() -> None:
         assert objects()
-        obstore.delete(whole._store, objects())
+        obstore.delete(folder._store, objects())
 
     begun = striking_second(monkeypatch, strike)
     with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at s3://"):

@@ -39,15 +39,15 @@ def of_file(folder: Path, store: Path, content: dict[str, object]) -> api.Study:
     return api.load(file, store=store, tracking_uri="off")
 
 
-def run(one: api.Study) -> tuple[str, list[str]]:
+def run(loaded: api.Study) -> tuple[str, list[str]]:
     """Run a study in this process; return what it printed, and the packs that the store has then."""
     console = Console(file=StringIO(), width=500)
-    one.train(console, local=True, pack_size=4)
-    return console.file.getvalue(), packs(one)
+    loaded.train(console, local=True, pack_size=4)
+    return console.file.getvalue(), packs(loaded)
 
 
-def packs(one: api.Study) -> list[str]:
-    return sorted(Store(one.where.store).study(one.name).pack_ids())
+def packs(loaded: api.Study) -> list[str]:
+    return sorted(Store(loaded.where.store).study(loaded.name).pack_ids())
 
 
 def edit(folder: Path, before: str, after: str, file: str = "mylab/training.py") -> None:
@@ -61,8 +61,8 @@ COMMENT = ("@seeded\ndef train", "# A comment, and a docstring:\n@seeded\ndef tr
 CHANGE = ("step * width / 16", "step * width / 8")
 
 
-def warnings(one: api.Study) -> list[str]:
-    return one.plan(quick=True).data["warnings"]
+def warnings(loaded: api.Study) -> list[str]:
+    return loaded.plan(quick=True).data["warnings"]
 
 
 def test_a_comment_trains_nothing(lab: Path, store: Path) -> None:
@@ -85,14 +85,14 @@ def test_results_of_code_whose_bytes_counted_stay_valid(name: str, lab: Path, st
     code.write_text("# A comment.\n" + code.read_text())
     content = yaml.safe_load((folder / "spec.yaml").read_text())
     layouts = (folder / "layouts.json").read_bytes() if name == "double" else b""
-    one = of_file(lab, store, content)
-    before = packs(one)
-    assert one.plan(quick=True).data["left"] == 0
-    assert run(one)[1] == before
+    loaded = of_file(lab, store, content)
+    before = packs(loaded)
+    assert loaded.plan(quick=True).data["left"] == 0
+    assert run(loaded)[1] == before
 
     more = of_file(lab, store, content | {"seeds": 3})
     data = more.plan(quick=True).data
-    assert (data["done"], data["warnings"]) == (len(one.trials()), [])
+    assert (data["done"], data["warnings"]) == (len(loaded.trials()), [])
     run(more)
     counts = Store(store).study(name).trials_by_code()
     assert list(counts) == [more.planned.spec.family.code]
@@ -188,9 +188,9 @@ def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path
     run(study(lab, store))
     there = shutil.copytree(store, tmp_path / "there")
     edit(lab, *CHANGE)
-    one = study(lab, store)
-    one.adopt()
-    one.export(tmp_path / "mine.zip")
+    changed = study(lab, store)
+    changed.adopt()
+    changed.export(tmp_path / "mine.zip")
     api.import_study(tmp_path / "mine.zip", store=there)
     assert study(lab, there).plan(quick=True).data["left"] == 6
 

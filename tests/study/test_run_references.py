@@ -44,12 +44,12 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
     assert results.contrasts.pairs == ()  # sizes are questions, and each has one method
     assert {summary.cell.model for summary in results.summaries} == {EXACT, "NMU"}
     for size in (2, 3):
-        of = [row for row in rows if row["size"] == size]
-        bound = reference_bound([r["test_loss"] for r in of if r["model"] == EXACT], "prediction", 0.99)
+        of_size = [row for row in rows if row["size"] == size]
+        bound = reference_bound([r["test_loss"] for r in of_size if r["model"] == EXACT], "prediction", 0.99)
         assert bound is not None
-        assert {r["criterion"] for r in of} == {f"test_loss <= {bound!r} (99% prediction bound of 4 references)"}
-        assert [r["outcome"] == "solved" for r in of] == [r["test_loss"] <= bound for r in of]
-        assert all((r["solved_at_iteration"] is None) == (r["outcome"] != "solved") for r in of)
+        assert {r["criterion"] for r in of_size} == {f"test_loss <= {bound!r} (99% prediction bound of 4 references)"}
+        assert [r["outcome"] == "solved" for r in of_size] == [r["test_loss"] <= bound for r in of_size]
+        assert all((r["solved_at_iteration"] is None) == (r["outcome"] != "solved") for r in of_size)
     assert {row["outcome"] for row in rows} == {"solved", "unsolved"}
     stored = Store(store).study("products").read_results()
     assert set(stored["outcome"].to_pylist()) == {"finished"}

@@ -126,7 +126,7 @@ def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -
         assert low <= (summary.success_rate or 0) <= high
         assert high - low > 0.1
         assert summary.solved_at_interval is summary.time_to_success_interval is None
-        assert all(of.mean_interval is None for of in summary.metrics.values())
+        assert all(metric.mean_interval is None for metric in summary.metrics.values())
     assert {finding.test or finding.reason for finding in results.contrasts.pairs} <= {
         "t over crossed seeds",
         "each source of randomness needs three seeds or more",
@@ -163,13 +163,13 @@ def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
     three = SPEC.replace("study: crossed", "study: three").replace("data: 5}", "data: 4, evaluation: 3}")
     run_here(tmp_path, three)
     of_three = load_results("three", tmp_path).sources
-    names = {one.sources for one in of_three if one.quantity == "success"}
+    names = {shares.sources for shares in of_three if shares.quantity == "success"}
     assert names == {("init", "data", "their combination"), ("init and data", "evaluation", "their combination")}
     nested = SPEC.replace("study: crossed", "study: nested").replace("data: 5}", "data: 5, design: nested}")
     run_here(tmp_path, nested)
-    of_nested = [one for one in load_results("nested", tmp_path).sources if one.quantity == "success"]
-    assert {one.sources for one in of_nested} == {("init", "data")}
-    assert all(sum(share for _, share, _ in one.parts) == pytest.approx(1) for one in of_nested)
+    of_nested = [shares for shares in load_results("nested", tmp_path).sources if shares.quantity == "success"]
+    assert {shares.sources for shares in of_nested} == {("init", "data")}
+    assert all(sum(share for _, share, _ in shares.parts) == pytest.approx(1) for shares in of_nested)
 
 
 def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
@@ -191,8 +191,11 @@ def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
 
 def test_an_array_has_an_axis_a_source() -> None:
     """Numbers stand where their seeds say, in any order of trials; without combined seeds there is no array."""
-    of = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]
-    array = source_array(np.array([one.seed for one in of]), np.array([10.0 * one.init + one.data for one in of]))
+    sources = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]
+    array = source_array(
+        np.array([source.seed for source in sources]),
+        np.array([10.0 * source.init + source.data for source in sources]),
+    )
     assert array is not None
     assert array.values.tolist() == [[20, 21], [50, 51], [90, 91]]
     assert source_array(np.arange(5), np.zeros(5)) is None

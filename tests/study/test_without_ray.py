@@ -84,8 +84,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     added = pinned("cluster") - pinned("base")
     installed = list(distributions(path=[str(here)]))
-    others = [entries(one) for one in installed if canonicalize_name(one.name) not in added]
-    hidden = set[str]().union(*(entries(one) for one in installed if canonicalize_name(one.name) in added))
+    others = [entries(distribution) for distribution in installed if canonicalize_name(distribution.name) not in added]
+    hidden = set[str]().union(
+        *(entries(distribution) for distribution in installed if canonicalize_name(distribution.name) in added)
+    )
     hidden -= set[str]().union(*others)  # folders that several distributions share, such as `google`
     assert {"ray", "tensorboardX", "aiohttp_cors"} <= hidden
     for entry in here.iterdir():
@@ -103,7 +105,7 @@ def command(base: str, folder: Path, *words: str) -> subprocess.CompletedProcess
 def bits(store: Path) -> list[Result]:
     """Return the results of the study `little`, without times."""
     results = table_results(Store(store).study("little").read_results())
-    return sorted((replace(one, training_s=0.0) for one in results), key=lambda one: one.trial.id)
+    return sorted((replace(result, training_s=0.0) for result in results), key=lambda result: result.trial.id)
 
 
 @pytest.mark.slow

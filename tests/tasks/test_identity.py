@@ -43,8 +43,8 @@ def test_each_activation_stands_after_each_hidden_layer(name):
     network = builder_of(TASK, name)()
     linear, activations = list(network)[::2], list(network)[1::2]
     assert [layer.weight.shape for layer in linear] == [(8, 1), (8, 8), (8, 8), (1, 8)]
-    assert len({id(one) for one in activations}) == 3
-    assert len({type(one) for one in activations}) == 1
+    assert len({id(activation) for activation in activations}) == 3
+    assert len({type(activation) for activation in activations}) == 1
     for layer in linear:
         assert layer.weight.abs().max() <= layer.in_features**-0.5
         assert layer.bias.abs().max() <= layer.in_features**-0.5
@@ -54,7 +54,7 @@ def test_activations_are_those_of_the_figure():
     """There are 15, all different; PReLU has a slope in each layer."""
     x = torch.linspace(-8, 8, 33)
     layers = {name: list(builder_of(TASK, name)()) for name in TASK.model_names}
-    curves = {name: of[1](x) for name, of in layers.items()}
+    curves = {name: network[1](x) for name, network in layers.items()}
     assert len(curves) == 15
     assert len({tuple(curve.tolist()) for curve in curves.values()}) == 15
     slopes = [p for name, p in builder_of(TASK, "PReLU")().named_parameters() if p.numel() == 1 and "6" not in name]

@@ -126,11 +126,11 @@ def test_columns_are_scaled_by_the_training_rows() -> None:
     """Standard: mean 0 and standard deviation 1 of these rows; deviation: without shift; and a constant at the end."""
     raw, standard = Tabular(**RAW), Tabular()
     deviation = Tabular(inputs_scale="deviation", outputs_scale="deviation", constant=True)
-    for of in ("inputs", "outputs"):
-        trained, tested = rows(raw, "train")[of].double(), rows(raw, "test")[of].double()
+    for part in ("inputs", "outputs"):
+        trained, tested = rows(raw, "train")[part].double(), rows(raw, "test")[part].double()
         mean, sd = trained.mean(0), trained.std(0, correction=0)
-        torch.testing.assert_close(rows(standard, "test")[of].double(), (tested - mean) / sd, rtol=1e-5, atol=1e-6)
-        scaled = rows(deviation, "test")[of].double()
+        torch.testing.assert_close(rows(standard, "test")[part].double(), (tested - mean) / sd, rtol=1e-5, atol=1e-6)
+        scaled = rows(deviation, "test")[part].double()
         torch.testing.assert_close(scaled[:, : len(sd)], tested / sd, rtol=1e-5, atol=1e-6)
     assert (rows(deviation, "test")["inputs"][:, -1] == 1).all()
     assert (raw.sizes(), deviation.sizes()) == ((28, 3), (29, 3))

@@ -40,7 +40,7 @@ class Walker:
         self.side, self.late = side, late
 
     def __call__(self, world, told, state):
-        agent, target = (one.argmax(-1) for one in world.unflatten(-1, (2, self.side**2)).unbind(-2))
+        agent, target = (position.argmax(-1) for position in world.unflatten(-1, (2, self.side**2)).unbind(-2))
         down, right = target // self.side - agent // self.side, target % self.side - agent % self.side
         time_left = told[:, 0] if state is None else state
         action = torch.where(down > 0, DOWN, torch.where(down < 0, UP, torch.where(right > 0, RIGHT, LEFT)))
@@ -62,12 +62,12 @@ def always(action: int):
 def test_targets_can_be_reached_in_time():
     """Each is another place than the agent's, within T steps, and both are everywhere in the world."""
     drawn = [episodes(iteration=i) for i in range(60)]
-    for one in drawn:
-        assert ((distance(one) >= 1) & (distance(one) <= one.times)).all()
+    for batch in drawn:
+        assert ((distance(batch) >= 1) & (distance(batch) <= batch.times)).all()
     for name in ("agents", "targets"):
-        places = {tuple(place) for one in drawn for place in getattr(one, name).tolist()}
+        places = {tuple(place) for batch in drawn for place in getattr(batch, name).tolist()}
         assert places == {(row, column) for row in range(5) for column in range(5)}
-    assert {int(time) for one in drawn for time in one.times} == set(TASK.train_times)
+    assert {int(time) for batch in drawn for time in batch.times} == set(TASK.train_times)
     near = TimeTracking(train_times=(1,))
     assert set(distance(episodes(near)).tolist()) == {1.0}
 
@@ -83,7 +83,7 @@ def test_tests_have_each_time():
 def test_episodes_are_the_same_everywhere():
     """What is trained and tested first is what every machine and version draws."""
     drawn = [episodes(), evaluated(TASK, Purpose.VALIDATION), evaluated(TASK)]
-    content = [b"".join(numbers.contiguous().numpy().astype("<f4").tobytes() for numbers in one) for one in drawn]
+    content = [b"".join(numbers.contiguous().numpy().astype("<f4").tobytes() for numbers in batch) for batch in drawn]
     assert [sha256(numbers).hexdigest()[:16] for numbers in content] == [
         "14f8162e5598103a",
         "1c99d6eb204c9744",

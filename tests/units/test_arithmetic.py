@@ -44,10 +44,10 @@ def test_normalized_nmu_takes_an_input_without_spread() -> None:
     weight = torch.tensor([[1.0, 0.5]], requires_grad=True)
     y = nmu_normalized(x, weight)
     assert torch.equal(y, nmu(x, weight))
-    for one, two in zip(
+    for actual, expected in zip(
         torch.autograd.grad(y.sum(), (x, weight)), torch.autograd.grad(nmu(x, weight).sum(), (x, weight)), strict=True
     ):
-        torch.testing.assert_close(one, two)
+        torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.parametrize("unit", [nau, nac_add])

@@ -32,8 +32,8 @@ def test_gradient_is_right_at_zero_factors(features: int, zeros: int, outputs: i
     grad = torch.rand(3, 5, outputs, generator=generator, dtype=torch.float64)
     ours = torch.autograd.grad(product(x, weight), (x, weight), grad)
     theirs = torch.autograd.grad(plain(x, weight), (x, weight), grad)
-    for one, two in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-14)
+    for actual, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-14)
 
 
 def test_nan_in_one_trial_hides_no_zero_in_another() -> None:

@@ -56,8 +56,8 @@ def test_squared_values() -> None:
 
 def test_sparsity_error_is_the_worst_weight() -> None:
     """The error is the largest distance from -1, 0 or 1, over all layers, per trial, and keeps NaN."""
-    one = torch.tensor([[[1.0, 0.0]], [[-0.9, 0.25]], [[1.0, torch.nan]]])
-    two = torch.tensor([[[0.5]], [[1.0]], [[1.0]]])
-    error = sparsity_error([one, two])
+    first = torch.tensor([[[1.0, 0.0]], [[-0.9, 0.25]], [[1.0, torch.nan]]])
+    second = torch.tensor([[[0.5]], [[1.0]], [[1.0]]])
+    error = sparsity_error([first, second])
     assert error[:2].tolist() == [0.5, 0.25]
     assert error[2].isnan()

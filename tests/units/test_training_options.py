@@ -85,15 +85,15 @@ def test_a_trials_gradient_is_clipped_by_its_own_norm(trials: int) -> None:
     together = clip_by_norm(gradients, 1.0, has_trials=True)
     for trial in range(trials):
         own = [gradient[trial] for gradient in gradients]
-        for alone, one in zip(clip_by_norm([value.unsqueeze(0) for value in own], 1.0, True), together, strict=True):
-            assert torch.equal(alone[0], one[trial])
+        for alone, packed in zip(clip_by_norm([value.unsqueeze(0) for value in own], 1.0, True), together, strict=True):
+            assert torch.equal(alone[0], packed[trial])
         parameters = [torch.zeros_like(value).requires_grad_() for value in own]
         for parameter, value in zip(parameters, own, strict=True):
             parameter.grad = value.clone()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        for parameter, one, plain in zip(parameters, together, clip_by_norm(own, 1.0), strict=True):
-            torch.testing.assert_close(one[trial], parameter.grad, rtol=1e-5, atol=0)
-            assert torch.equal(plain, one[trial])
+        for parameter, packed, plain in zip(parameters, together, clip_by_norm(own, 1.0), strict=True):
+            torch.testing.assert_close(packed[trial], parameter.grad, rtol=1e-5, atol=0)
+            assert torch.equal(plain, packed[trial])
 
 
 def test_small_gradients_stay_as_they_are() -> None:
@@ -106,7 +106,7 @@ def test_small_gradients_stay_as_they_are() -> None:
             for values in (gradients, clipped)
         )
         assert after == pytest.approx(min(before, 1.0), rel=1e-5)
-        unchanged = [torch.equal(one[trial], two[trial]) for one, two in zip(gradients, clipped, strict=True)]
+        unchanged = [torch.equal(own[trial], limited[trial]) for own, limited in zip(gradients, clipped, strict=True)]
         assert all(unchanged) == (before < 1)
 
 
@@ -115,9 +115,9 @@ def test_nan_in_one_gradient_touches_no_other_trial() -> None:
     gradients = gradients_of(3)
     before = clip_by_norm(gradients, 1e-3, has_trials=True)
     gradients[1][1, 0, 2] = math.nan
-    for one, two in zip(before, clip_by_norm(gradients, 1e-3, has_trials=True), strict=True):
-        assert torch.equal(one[[0, 2]], two[[0, 2]])
-        assert two[1].isnan().all()
+    for unclipped, clipped in zip(before, clip_by_norm(gradients, 1e-3, has_trials=True), strict=True):
+        assert torch.equal(unclipped[[0, 2]], clipped[[0, 2]])
+        assert clipped[1].isnan().all()
 
 
 def test_values_are_clipped_one_by_one() -> None:

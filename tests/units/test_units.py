@@ -232,10 +232,10 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
 @every_unit
 def test_generator_decides_the_start(name: str) -> None:
     """One seed gives one start, another seed another, and every trial of a pack its own."""
-    one, same, other = (
+    first, same, other = (
         EVERY[name](3, 2, trials=2, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
     )
-    for key, value in one.named_parameters():
+    for key, value in first.named_parameters():
         assert torch.equal(value, same.get_parameter(key))
         is_constant = key in ("bias", "weight_imaginary") or (key == "gate" and name in GATED_INPUTS)
         if not is_constant:

@@ -44,8 +44,8 @@ def test_first_digits_follow_benfords_law(low, high):
     first = (x // low).astype(int)
     expected = len(x) * np.log10(1 + 1 / np.arange(1, 10))
     assert stats.chisquare(np.bincount(first, minlength=10)[1:], expected).pvalue > 1e-3
-    rest = (x[first == 1] % low).astype(int)
-    assert low == 1 or stats.chisquare(np.bincount(rest, minlength=low)).pvalue > 1e-3
+    remainders = (x[first == 1] % low).astype(int)
+    assert low == 1 or stats.chisquare(np.bincount(remainders, minlength=low)).pvalue > 1e-3
     assert distribute(Source(((float(low), float(high)),), "benford"), EDGES).tolist() == [[low, high]]
 
 
@@ -56,9 +56,9 @@ def test_a_number_depends_on_its_own_uniform_one_alone():
         Source(((-5.0, 10.0),), "normal", -1.0, 3.0),
         Source(((10.0, 99.0),), "benford"),
     ):
-        whole = distribute(source, UNIFORM)
+        numbers = distribute(source, UNIFORM)
         for rows in (slice(0, 1), slice(7, 20), slice(3, 1000)):
-            assert np.array_equal(distribute(source, UNIFORM[:, rows]), whole[:, rows])
+            assert np.array_equal(distribute(source, UNIFORM[:, rows]), numbers[:, rows])
 
 
 @pytest.mark.parametrize(

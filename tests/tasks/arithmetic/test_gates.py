@@ -143,8 +143,8 @@ def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
 def test_a_network_without_gates_has_none(model):
     """Then there is nothing to compute, for one trial or for many."""
     cell = small_cell(model)
-    one = Weights("one", 0, drawn(cell, 0))
-    assert mean_gates(cell, one.arrays) == mean_gates(cell, stacked_weights([one, one])) == {}
+    weights = Weights("one", 0, drawn(cell, 0))
+    assert mean_gates(cell, weights.arrays) == mean_gates(cell, stacked_weights([weights, weights])) == {}
 
 
 def test_reading_weights_leaves_torch_as_it_is():
@@ -187,7 +187,9 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     largest = {name: np.minimum(abs(array), abs(1 - abs(array))).max((1, 2)) for name, array in weighing.items()}
     of_layers = [[error for name, error in largest.items() if name.startswith(layer)] for layer in inputs]
     join = np.mean if model in AVERAGED else np.max
-    np.testing.assert_array_equal(np.max([join(one, axis=0) for one in of_layers], axis=0), errors)
+    np.testing.assert_array_equal(
+        np.max([join(errors_of_layer, axis=0) for errors_of_layer in of_layers], axis=0), errors
+    )
 
 
 @pytest.mark.parametrize(

@@ -94,5 +94,5 @@ def test_two_layers_are_the_same_bits_alone_and_in_a_pack(name: str, rows: int) 
         alone_x = x[trial : trial + 1].mT.clone().mT
         alone = (solo(alone_x) - target[trial : trial + 1]).square().mean((-2, -1))
         assert torch.equal(alone, loss[trial : trial + 1])
-        for one, many in zip(torch.autograd.grad(alone.sum(), list(solo.parameters())), grads, strict=True):
-            assert torch.equal(one[0], many[trial])
+        for own, many in zip(torch.autograd.grad(alone.sum(), list(solo.parameters())), grads, strict=True):
+            assert torch.equal(own[0], many[trial])

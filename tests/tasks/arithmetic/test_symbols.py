@@ -9,19 +9,19 @@ from tasks.arithmetic.symbols import SYMBOLS
 
 def test_titles_are_the_declared_ones():
     """A hyperparameter is called in reports as it is declared."""
-    declared = {name: one.title for name, one in HYPERPARAMETERS.items() if one.title}
+    declared = {name: declaration.title for name, declaration in HYPERPARAMETERS.items() if declaration.title}
     assert declared == dict(SYMBOLS.titles)
 
 
 def test_what_is_none_is_written_as_declared():
     """None reads as it is declared, else as a dash."""
-    declared = {name: one.none for name, one in HYPERPARAMETERS.items() if one.none != "–"}
+    declared = {name: declaration.none for name, declaration in HYPERPARAMETERS.items() if declaration.none != "–"}
     assert declared == dict(SYMBOLS.nones)
 
 
 def test_methods_are_the_declared_ones():
     """What is compared is what is declared as a method, and the model."""
-    declared = {name for name, one in HYPERPARAMETERS.items() if one.is_method}
+    declared = {name for name, declaration in HYPERPARAMETERS.items() if declaration.is_method}
     assert declared | {"model"} == set(SYMBOLS.methods)
 
 
@@ -30,6 +30,6 @@ def test_symbols_are_of_what_there_is():
     names = {"model", *HYPERPARAMETERS}
     assert {*SYMBOLS.swept_first, *SYMBOLS.named_first, *SYMBOLS.to_scale, *SYMBOLS.units} <= names
     assert {*SYMBOLS.self_explanatory, *SYMBOLS.latex_titles, *SYMBOLS.value_symbols, *SYMBOLS.latex_symbols} <= names
-    for of in (SYMBOLS.value_symbols, SYMBOLS.latex_symbols):
-        assert set(of["operation"]) == set(OPERATIONS)
+    for symbols in (SYMBOLS.value_symbols, SYMBOLS.latex_symbols):
+        assert set(symbols["operation"]) == set(OPERATIONS)
     assert set(SYMBOLS.model_symbols) | set(SYMBOLS.latex_symbols["model"]) <= set(MODELS)

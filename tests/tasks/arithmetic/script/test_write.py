@@ -40,7 +40,7 @@ def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, A
     script = beginning(cell)
     expected = [array[0] for name, array in initial_state([Trial(cell, SEED)]).items() if "weight/" in name]
     parameters = [parameter.detach().numpy() for parameter in script["network"].parameters()]
-    assert [one.tolist() for one in parameters] == [one.tolist() for one in expected]
+    assert [value.tolist() for value in parameters] == [value.tolist() for value in expected]
     batches = script["draw"](SEED, script["TRAIN"], range(5, 8), 16, *script["TRAINED_ON"])
     drawn = np.empty((1, typed.input_size, 16), np.float32)
     Draws([typed.trained_on]).fill(drawn, np.array([SEED], np.uint64), 6, Purpose.TRAIN)

@@ -79,7 +79,7 @@ def compare(pack: Pack) -> Any:
     start = TorchEngine().start(pack, device="cpu").checkpoint()
     expected = trajectory(TorchEngine(), pack)
     moved = [trajectory(TorchEngine(), pack, nudged(start, 1 + k * 2.0**-22)) for k in (-2, 1)]
-    tame = np.max([distances(one, expected) for one in moved], axis=0) < 1e-5
+    tame = np.max([distances(weights, expected) for weights in moved], axis=0) < 1e-5
     assert tame.sum() >= 2
     return trajectory(FusedEngine(), pack), expected, tame
 

@@ -34,7 +34,7 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
     cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
     # Of four trials of a seed, two of another, and one of a third: blocks of three sizes.
     cells = [cell, *(cell.replace(learning_rate=1e-3 * k) for k in (2, 3, 4))]
-    trials = [Trial(one, seed) for seed, some in enumerate((4, 2, 1)) for one in cells[:some]]
+    trials = [Trial(member, seed) for seed, count in enumerate((4, 2, 1)) for member in cells[:count]]
     found = []
     for blocks in (CudaBlocks, EmulatedBlocks):
         arrays, which = GpuArrays(trials, None, blocks), np.arange(len(trials))

@@ -42,10 +42,10 @@ def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> B
     return arrays.state() | arrays.evaluate(which)()
 
 
-def assert_same(one: Bits, other: Bits, order: Sequence[int]) -> None:
+def assert_same(actual: Bits, expected: Bits, order: Sequence[int]) -> None:
     """Compare bits: trial number k of the one pack is number order[k] of the other."""
-    for name, value in one.items():
-        assert value.tobytes() == other[name][list(order)].tobytes(), name
+    for name, value in actual.items():
+        assert value.tobytes() == expected[name][list(order)].tobytes(), name
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in CELLS])
@@ -82,12 +82,12 @@ def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most,
     seen = np.array(rows, np.int64)
     which = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
     dealt = deal(which, seen, most)
-    blocks = [block.tolist() for one in dealt for block in one]
+    blocks = [block.tolist() for array in dealt for block in array]
     assert sorted(place for block in blocks for place in block) == sorted(which.tolist())
     assert all(len(block) <= most and len({rows[place] for place in block}) == 1 for block in blocks)
     counts = np.unique(seen[which.astype(np.int64)], return_counts=True)[1]
     assert len(blocks) == sum(-(-count // most) for count in counts.tolist())
-    assert len({one.shape[1] for one in dealt}) == len(dealt) <= most
+    assert len({array.shape[1] for array in dealt}) == len(dealt) <= most
 
 
 def test_rows_are_the_same_for_equal_seeds_and_ranges_only():

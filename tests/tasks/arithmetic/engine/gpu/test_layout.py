@@ -137,5 +137,5 @@ def test_rows_at_a_time_do_not_exceed_what_a_batch_needs():
 def test_memory_is_that_of_the_trials_and_of_their_rows():
     """The estimate grows by three numbers a parameter and a trial's tables."""
     engine = GpuEngine(emulated=True)
-    one, two = (engine.memory_mb(small_pack(*range(n), hidden_size=10)) for n in (1, 2))
-    assert two - one == pytest.approx(4 * (3 * (4 * 10 + 10) + 64) / 2**20)
+    first, second = (engine.memory_mb(small_pack(*range(n), hidden_size=10)) for n in (1, 2))
+    assert second - first == pytest.approx(4 * (3 * (4 * 10 + 10) + 64) / 2**20)

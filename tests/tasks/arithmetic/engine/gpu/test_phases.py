@@ -102,8 +102,8 @@ def test_inputs_are_the_bits_of_the_stream(ranges):
     )  # fmt: skip
     seed, iteration = (123 << 32) + 7, 4_000_000_000
     low, width = [ranges[0][0], ranges[-1][0]], ranges[0][1] - ranges[0][0]
-    one = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
-    expected = inputs(torch.tensor([seed]), *one, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
+    interval = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
+    expected = inputs(torch.tensor([seed]), *interval, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
     layout, two = _layout_of(cell), len(ranges) > 1
     for trials in (1, 3):
         made = [

@@ -44,9 +44,9 @@ def test_each_trial_sees_what_it_sees_alone(name):
     for iteration in (0, 1, 4_999_999):
         x, target = together.inputs(iteration), together.targets()
         assert len(x) == len(target) == len(trials)
-        for k, one in enumerate(alone):
-            assert torch.equal(x[k], one.inputs(iteration)[0])
-            assert torch.equal(target[k], one.targets()[0])
+        for k, single in enumerate(alone):
+            assert torch.equal(x[k], single.inputs(iteration)[0])
+            assert torch.equal(target[k], single.targets()[0])
 
 
 @pytest.mark.parametrize("name", PACKS)
@@ -69,7 +69,7 @@ def weights_of(*trials: Trial) -> list[dict[str, bytes]]:
     training = ENGINES["torch"].start(Pack(trials), device="cpu")
     while not training.done:
         training.advance(1e9)
-    return [{name: array.tobytes() for name, array in one.arrays.items()} for one in training.finish()[2]]
+    return [{name: array.tobytes() for name, array in weights.arrays.items()} for weights in training.finish()[2]]
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -62,7 +62,7 @@ def test_trials_start_anew_when_their_error_is_high_and_does_not_fall(rate):
         values = [array.tobytes() for array in seen[trial].values()]
         assert len(set(values)) == len(values)
     if rate == 1e-30:
-        assert all(list(one)[:2] == [0, 21] for one in seen)
+        assert all(list(starts)[:2] == [0, 21] for starts in seen)
 
 
 def test_new_starts_are_drawn_as_the_first_ones_are():

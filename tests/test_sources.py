@@ -55,6 +55,6 @@ def test_nothing_is_unpickled(path: Path) -> None:
         "torch.load(file)",
     ],
 )
-def test_what_unpickles_would_be_found(line: str) -> None:
+def test_unpickling_is_detected(line: str) -> None:
     """The law above can fail."""
     assert unsafe(ast.parse(line))

@@ -689,7 +689,7 @@ def test_studies_that_are_drawn_come_to_what_is_computed(rate):
     assert drawn == pytest.approx(looks.exactly(statistics.wilsons, rate), rel=0.02)
 
 
-def test_who_is_told_apart_is_counted():
+def test_detected_differences_are_counted():
     """A test that always differs ends every study at the first look, one that never does none of them."""
     rng = np.random.default_rng(1)
     assert looks.told_apart(lambda *counts: 0.0, (0.5, 0.5), rng, 10) == (1.0, 20.0)

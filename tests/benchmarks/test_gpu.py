@@ -174,7 +174,7 @@ def test_estimates_are_issue_slots_over_instructions():
 
 
 @pytest.mark.parametrize(("goal", "reached"), [("24", "not reached"), ("25.1", "reached")])
-def test_what_was_wanted_is_said_to_be_reached_or_not(goal, reached):
+def test_goals_are_reported_as_reached_or_not(goal, reached):
     """The best pack of the NMU with 100 inputs and 2 hidden units counts."""
     row: dict[str, Any] = {"model": "NMU", "input_size": 100, "hidden_size": 2, "million_per_s": goal}
     found = speed.wanted([row | {"million_per_s": "1"}, row, row | {"input_size": 4, "million_per_s": "99"}])

@@ -41,7 +41,7 @@ def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
         assert float(now["floor"]) == pytest.approx(float(stored["floor"]), rel=0.2)
 
 
-def test_what_is_added_to_a_divisor_makes_the_floor() -> None:
+def test_the_epsilon_of_a_divisor_makes_the_floor() -> None:
     """The RealNPU's floor is far above that of the NRU, by what 2^-23 does to the smallest divisors."""
     floor_of = {(row["target"], row["power"], row["unit"]): float(row["floor"]) for row in floors()}
     assert min(floor_of.values()) >= SPACING

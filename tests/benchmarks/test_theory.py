@@ -51,7 +51,7 @@ def test_the_figure_of_moments_is_drawn(tmp_path: Path, stored_moments: list[dic
     assert all(file.stat().st_size < 300_000 for file in RESULTS.glob("*.png"))
 
 
-def test_what_is_exact_agrees_with_the_simulation(stored_moments: list[dict[str, str]]) -> None:
+def test_exact_moments_agree_with_the_simulation(stored_moments: list[dict[str, str]]) -> None:
     """Exact moments are within five standard errors of what is stored, where many samples make them.
 
     Few make an NMU's variance with ten inputs away from 0, and a NAC•'s where an input comes near 0.

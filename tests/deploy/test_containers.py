@@ -148,7 +148,7 @@ def test_a_study_goes_on_in_the_next_image(stack: Stack) -> None:
     wait_until_whole(stack, "upgraded")
 
 
-def test_what_was_backed_up_is_restored(stack: Stack) -> None:
+def test_a_backup_is_restored(stack: Stack) -> None:
     """By the manual's commands, a set-up whose data is lost has its studies, runs and users again."""
     stack.inside("head", "study", "run", "demo", "seeds=2")
     manual = (ROOT / "docs" / "guides" / "server.md").read_text()

@@ -152,7 +152,7 @@ def test_every_call_is_seen() -> None:
     } <= called
 
 
-def test_what_the_manuals_call_is_there() -> None:
+def test_names_in_manuals_exist() -> None:
     """Files, services of Compose and resources of Kubernetes that the manuals' commands name are there."""
     text = "\n".join(line for manual in MANUALS for line in shown(manual))
     paths = set(re.findall(r"(?<![\w.-])(deploy/[\w./-]+)", text))

@@ -24,7 +24,7 @@ def test_a_changed_number_is_stale(page: Path) -> None:
     assert which_unit.updated(text.replace(row, row.replace("2", "1"))) == text
 
 
-def test_what_the_page_says_first_is_so() -> None:
+def test_the_summary_of_the_page_is_true() -> None:
     """The units that it names have the highest rate on the ranges that it names, and the others have it nowhere."""
     rows = which_unit.cells("single-module/cells.csv")
     solved = {(row["operation"], row["model"], row["label_range"]): int(row["solved"]) for row in rows}

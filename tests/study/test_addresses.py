@@ -57,7 +57,7 @@ def is_clean(text: str) -> bool:
 
 
 @given(addresses((*WEB, *DATABASES)) | OF_STORES)
-def test_what_is_shown_has_nothing_of_a_secret(address):
+def test_shown_addresses_contain_no_secret(address):
     """Whatever a password is made of, what is shown of its address, linked or told has no letter of it."""
     assert is_clean(without_secret(address))
     assert is_clean(page_of(address))

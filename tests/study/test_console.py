@@ -131,6 +131,6 @@ def test_nothing_else_prints_with_markup(path):
         "console.status(f'{a}')",
     ],
 )
-def test_what_reads_markup_would_be_seen(line):
+def test_markup_is_detected(line):
     """The law above can fail."""
     assert markup_in(ast.parse(line)) != []

@@ -169,7 +169,7 @@ def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1, ray_at_once=True))
 
 
-def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:
+def test_changes_of_the_process_end_with_the_trial(folder: Path) -> None:
     """No trial sees another one's working directory, environment or settings of torch, nor does the store."""
     ending, rows = trained(folder, study_of("meddle", "once"), local=True)
     assert ending is Ending.FINISHED
@@ -180,7 +180,7 @@ def test_what_a_trial_does_to_the_process_ends_with_it(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are found as Linux lists them")
-def test_reports_that_are_none_fail_their_trial_alone(folder: Path) -> None:
+def test_invalid_reports_fail_their_trial_alone(folder: Path) -> None:
     """In a process of its own, a trial that reports something else has failed, and hasn't diverged."""
     study = study_of("isolated", "list", "junk", seeds=[4, 5, 6], isolation="process")
     ending, rows = trained(folder, study, local=True)

@@ -72,7 +72,7 @@ def outcomes(loaded: study.Study) -> dict[float, list[str]]:
 
 
 @pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
-def test_what_is_worse_than_others_is_stopped(isolation: dict[str, str]) -> None:
+def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
     """One worker trains the best setting first, so all others are stopped at the first rung; a curve ends there."""
     made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
@@ -144,7 +144,7 @@ def test_other_studies_do_not_adopt_them() -> None:
     assert outcomes(other) == {rate: ["finished"] * 4 for rate in RATES}
 
 
-def test_what_confirms_a_search_is_never_stopped() -> None:
+def test_confirming_trials_are_never_stopped() -> None:
     """Although it is worse here than all that was compared before."""
     made = loaded(
         {**FUNCTION, "train": "lab:worse_later"},

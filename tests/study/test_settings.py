@@ -72,7 +72,7 @@ def test_every_mistake_in_one_message(here):
 
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"store = 'a'\nstore = 'b'"])
-def test_what_is_no_toml(here, content):
+def test_invalid_toml_is_refused(here, content):
     """A file that isn't TOML is named."""
     (here / "study.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"study\.toml: isn't TOML"):
@@ -154,7 +154,7 @@ def test_a_folder_names_no_server_of_another_machine(here):
         ("doctor", "--json"),
     ],
 )
-def test_what_a_folder_names_has_to_be_confirmed(here, monkeypatch, words):
+def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
     """Another machine's cluster in the file here is an error before anything is sent, until the user names it, too."""
     url = "http://nobody.invalid:8265"
 
@@ -244,7 +244,7 @@ def test_bad_input_is_told_before_anything_is_sent(words, told):
     assert "hunter2" not in done.output
 
 
-def test_nobody_is_there():
+def test_an_unreachable_cluster_is_reported():
     """A cluster that doesn't answer is told in words, with exit code 1."""
     done = CliRunner().invoke(main, ["status", "demo", "--cluster", "http://127.0.0.1:9"])
     assert done.exit_code == 1

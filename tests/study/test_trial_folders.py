@@ -89,7 +89,7 @@ def test_two_cells_of_a_seed_have_folders_of_their_own(lab: Path) -> None:
     assert contents == {"b'0 4'", "b'0 8'", "b'1 4'", "b'1 8'"}
 
 
-def test_what_is_kept_changes_no_id_and_trains_nothing(lab: Path) -> None:
+def test_kept_files_change_no_id_and_train_nothing(lab: Path) -> None:
     store, told = run_here(lab, keep=["*.txt"])
     (first, _) = store.study("s").trials_with_files()
     assert set(store.study("s").file_sizes(first)) == {"log.txt", "plots/loss.txt"}
@@ -98,7 +98,7 @@ def test_what_is_kept_changes_no_id_and_trains_nothing(lab: Path) -> None:
     assert "not kept: " not in told + again
 
 
-def test_what_is_too_large_is_told_by_the_run(lab: Path) -> None:
+def test_files_too_large_are_reported_by_the_run(lab: Path) -> None:
     _, told = run_here(lab, keep={"size_mb": 0.0005})
     assert "in all), such as weights.bin; a trial keeps at most 0.0005 MB" in told
 

@@ -145,7 +145,9 @@ def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path
         (f"list --cluster {NOWHERE}", "a cluster"),
     ],
 )
-def test_what_needs_ray_says_so(base: str, finished_study: Path, tmp_path: Path, words: str, purpose: str) -> None:
+def test_commands_that_need_ray_name_the_package(
+    base: str, finished_study: Path, tmp_path: Path, words: str, purpose: str
+) -> None:
     """A command that needs Ray has one error, which names the package to install, and writes nothing."""
     (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
     done = command(base, tmp_path, *words.split())

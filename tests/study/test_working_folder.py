@@ -58,7 +58,7 @@ def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["working folder", "PYTHONPATH"])
-def test_what_the_user_names_is_imported(how, tmp_path):
+def test_folders_named_by_the_user_are_imported(how, tmp_path):
     """A checkout that `python -m study` is run in, and a folder in PYTHONPATH, are searched as ever."""
     trapped = lay_traps(tmp_path, PACKAGE if how == "working folder" else "yaml.py")
     named = {"PYTHONPATH": str(tmp_path)} if how == "PYTHONPATH" else {}

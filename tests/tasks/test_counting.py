@@ -122,7 +122,7 @@ def test_an_exact_unit_has_no_error(task, name):
     assert all(metrics[f"mae_at_{length}"] < 1e-4 for length in task.test_lengths)
 
 
-def test_what_it_measures():
+def test_metrics_are_as_defined():
     """Errors are over sequences and counts; a digit is the largest count, or the rounded sum."""
     labels = {"_at_1": torch.tensor([[2], [0]]), "_at_10": torch.full((1, 10), 4)}
     two, four = torch.zeros(2, 10), torch.zeros(1, 10)
@@ -143,7 +143,7 @@ def test_what_it_measures():
 
 
 @pytest.mark.parametrize("task", [COUNT, SUM, Counting(test_lengths=(10, 20)), COUNT.for_proof()])
-def test_what_is_measured_is_declared(task):
+def test_declared_metrics_are_measured(task):
     """Each metric that is declared is measured, but for that of the engine, and the other way round."""
     network = builder_of(task, "GRU")()
     measured = {
@@ -166,7 +166,7 @@ def test_the_end_teaches_to_read(task, name):
     assert all(gradient is not None and gradient.abs().max() > 0 for gradient in gradients.values()), gradients
 
 
-def test_what_is_read_from_an_image():
+def test_outputs_of_the_reading_network():
     """Shares of the ten digits to count, logits if asked for, one number to add."""
     images = digits()["test"].pixels[:7]
     shares = builder_of(COUNT, "NAU")().images(images)

@@ -99,7 +99,7 @@ def test_the_model_is_an_lstm():
     torch.testing.assert_close(reader(one_hot, torch.ones(2, 2)), expected)
 
 
-def test_what_it_measures():
+def test_metrics_are_as_defined():
     """An output that is right to 0.4 is exact; one that is 3 off isn't."""
     batch = (torch.zeros(2, 5, 29), torch.zeros(2, 5), torch.tensor([[10.0], [20.0]]))
     metrics = TASK.measure(torch.tensor([[10.4], [23.0]]), batch)

@@ -74,7 +74,7 @@ def test_simple_errors_are_those_of_each_output_on_its_grid():
     assert next(iter(SIMPLE.metrics)) == "validation_mae"
 
 
-def test_what_explodes_counts_as_1e30():
+def test_infinite_errors_count_as_1e30():
     """Neither infinity nor nan is a metric."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
     for value in (math.inf, math.nan, 1e35):

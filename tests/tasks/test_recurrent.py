@@ -50,7 +50,7 @@ def test_tests_have_each_length():
     assert torch.equal(test[0]["_at_5"][0], test[1]["_at_5"][0])
 
 
-def test_what_it_measures():
+def test_metrics_are_as_defined():
     """Errors of each length; what isn't finite counts as the largest error."""
     task = Recurrent(test_lengths=(5, 20), evaluation_rows=4)
     test = task.evaluation(evaluation_stream(Purpose.TEST), Purpose.TEST, masks(task, 0))

@@ -58,7 +58,7 @@ def test_only_the_columns_that_are_asked_for_must_be_numbers(csv: Path) -> None:
         (b"width,area\n1,2\n\xff,2\n", "line 3: must be UTF-8, but has the byte 0xff; save it as UTF-8"),
     ],
 )
-def test_what_is_not_such_a_file_is_refused(csv: Path, content: str | bytes, message: str) -> None:
+def test_invalid_files_are_refused(csv: Path, content: str | bytes, message: str) -> None:
     """In one line, whether or not rows may be dropped."""
     for missing in ("refuse", "drop"):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)

@@ -253,7 +253,7 @@ TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, content: str, fields: dict[str, Any], message: str) -> None:
+def test_unsuitable_tables_are_refused(tmp_path: Path, content: str, fields: dict[str, Any], message: str) -> None:
     """When the task is made, before anything is trained."""
     with pytest.raises(ValueError, match=message):
         tabular(tmp_path, content, **fields)

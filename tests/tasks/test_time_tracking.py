@@ -91,7 +91,7 @@ def test_episodes_are_the_same_everywhere():
     ]
 
 
-def test_who_comes_in_time_is_rewarded():
+def test_agents_in_time_are_rewarded():
     """Always, whatever T is; one who goes at once only where T is the distance, and one who is late never."""
     drawn = evaluated(TASK)
     walks = TASK.predict(Walker(), drawn)
@@ -105,7 +105,7 @@ def test_who_comes_in_time_is_rewarded():
     assert torch.equal(late.is_on.sum(-1), drawn.times + 1)
 
 
-def test_who_never_comes_walks_to_the_end():
+def test_agents_that_never_arrive_walk_to_the_end():
     """For T + 8 steps, and no further, whatever the other episodes need."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(STAY), drawn)
@@ -175,7 +175,7 @@ def test_an_agent_without_a_clock_is_told_once():
     assert isinstance(builder_of(TASK, "GRU")(), Agent)
 
 
-def test_what_it_measures():
+def test_metrics_are_as_defined():
     """The mean return of all, at each time, and far from the trained ones; in validation of all."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(STAY), drawn)

@@ -69,7 +69,7 @@ def test_the_loss_is_that_of_the_units(name: str, w1: float, w2: float) -> None:
 
 @every_observation
 @given(w1=st.floats(-1, 1), w2=st.floats(-1, 1))
-def test_the_loss_is_even_where_it_is(name: str, w1: float, w2: float) -> None:
+def test_symmetries_of_the_loss(name: str, w1: float, w2: float) -> None:
     """NAC•'s loss is even in w1 everywhere, and the NMU's at w2 = 1, so that (-1, 1) is as exact as (1, 1)."""
     observation = OBSERVATIONS[name]
     for epsilon in EPSILONS:
@@ -96,7 +96,7 @@ def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> N
 
 
 @every_observation
-def test_undesired_solutions_are_where_they_are(name: str) -> None:
+def test_positions_of_undesired_solutions(name: str) -> None:
     """At w2 = -1, two epsilons have one at the known w1; at w2 = 1 the desired one is off by its epsilon."""
     observation = OBSERVATIONS[name]
     undesired = [float(nac_mul_exact(-1.0, observation, epsilon)) for epsilon in EPSILONS]
@@ -116,7 +116,7 @@ def test_the_target_is_the_product_of_the_sums(name: str) -> None:
     assert math.prod(observation.sums) == pytest.approx(observation.target)
 
 
-def test_what_has_no_loss_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     """A w2 out of the NMU's range, an epsilon of 0 and a w2 of 0 are errors that say what must hold."""
     with pytest.raises(ValueError, match=r"w2=1.5 was given, but 0 <= w2 <= 1"):
         nmu_loss(1.0, 1.5, DRAFT)

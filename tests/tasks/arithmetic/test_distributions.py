@@ -73,7 +73,7 @@ def test_a_number_depends_on_its_own_uniform_one_alone():
         (Source(((1.0, 2.0),), "cauchy"), "halves, normal, benford"),
     ],
 )
-def test_what_does_not_suit_is_refused(source, message):
+def test_unsuitable_distributions_are_refused(source, message):
     """Ranges and numbers that a distribution can't have are said."""
     with pytest.raises(ValueError, match="distribution") as caught:
         check_source(source)
@@ -96,7 +96,7 @@ def test_a_task_checks_its_distribution():
         single_task(operation="reciprocal").threshold()
 
 
-def test_a_uniform_distribution_is_none():
+def test_a_uniform_distribution_is_the_default():
     """A file that says so has the cells of one that doesn't."""
     plain, said = (ARITHMETIC.canonical("single-module", "NMU", values) for values in ({}, {"distribution": "uniform"}))
     assert plain == said

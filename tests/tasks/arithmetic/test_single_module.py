@@ -127,7 +127,7 @@ def test_the_schedule_is_the_published_one(model: str, input_size: int, schedule
     assert (cell.hidden_size, cell.subset_ratio, cell.batch_size, cell.learning_rate) == (1, None, 128, 1e-3)
 
 
-def test_what_has_no_effect_or_no_sense_is_said() -> None:
+def test_settings_without_effect_are_reported() -> None:
     """One layer has no hidden units, fixed subsets, and no activation; NAC• alone has no bounded weights."""
     why = ARITHMETIC.why_without_effect
     assert why("hidden_size", "single-module", "NMU", {}) == (

@@ -13,7 +13,7 @@ def test_titles_are_the_declared_ones():
     assert declared == dict(SYMBOLS.titles)
 
 
-def test_what_is_none_is_written_as_declared():
+def test_none_is_written_as_declared():
     """None reads as it is declared, else as a dash."""
     declared = {name: declaration.none for name, declaration in HYPERPARAMETERS.items() if declaration.none != "–"}
     assert declared == dict(SYMBOLS.nones)

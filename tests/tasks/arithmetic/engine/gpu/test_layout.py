@@ -119,7 +119,7 @@ def test_one_layer_is_taken(model, inputs):
     ("inputs", "hidden", "first", "said"),
     [(MOST_INPUTS + 1, 2, "NAU", "513 "), (4, MOST_HIDDEN + 1, "NAU", "64"), (400, 40, "NALU", "shared memory")],
 )
-def test_what_does_not_fit_is_refused_in_words(inputs, hidden, first, said):
+def test_too_large_shapes_are_refused(inputs, hidden, first, said):
     """A shape too large is refused with the reason."""
     reason = refusal(Shape(inputs, hidden, 128, 2, CODES[first], CODES["NMU"], ()))
     assert reason is not None

@@ -1,4 +1,4 @@
-"""`study` as a user runs it: in this process, or in processes of its own, which a test may kill."""
+"""`study` as a user runs it: in this process, or in processes that a test may kill."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def blow(marker: Path, method: str, number: signal.Signals, *, count: int = 1, g
 
     Args:
         marker: a file that is made at the blow.
-        method: the method whose calls are counted, as `CHECKPOINT`.
+        method: the method whose calls are counted, such as `CHECKPOINT`.
         number: the signal.
         count: the number of calls after which the signal is sent.
         group: whether its whole process group gets the signal, as from Ctrl-C in a terminal.
@@ -50,7 +50,7 @@ def blow(marker: Path, method: str, number: signal.Signals, *, count: int = 1, g
 
 
 def stopped(process: Process) -> None:
-    """Wait until a signal has stopped a process, which must not have ended."""
+    """Wait until a signal has stopped a process, which must still exist."""
     ended = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert ended is not None
     assert ended.si_code == os.CLD_STOPPED, f"it ended before it could be stopped: {process.communicate()[0]}"
@@ -60,7 +60,7 @@ def stopped(process: Process) -> None:
 def starting(folder: Path, **environment: str) -> Iterator[Start]:
     """Yield a function that starts `study` in a folder, with arguments and more environment variables.
 
-    Whatever still runs at the end is killed.
+    Processes still running at the end are killed.
 
     Args:
         folder: the working folder.

@@ -1,4 +1,4 @@
-"""What tests share: a browser, an S3 server, an empty database of MLflow's; which are slow, and which come first."""
+"""Shared fixtures: a browser, an S3 server, an empty MLflow database; and the marks and order of tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
 from docs.pictures import BROWSERS, SIZES, browser_path, opened
 
-# Two workers take whole files, in this order: what takes longest comes first, so that both end at about the same time.
+# Two workers take whole files in this order, the longest first, so that both end at about the same time.
 LONGEST_FIRST = (
     "tests/study/engine/test_contract.py",
     "tests/study/cluster/test_cluster.py",
@@ -51,7 +51,7 @@ SLOW_FIXTURES = {"browser", "running_service"}
 _QUICK = pytest.StashKey[dict[str, bool]]()
 
 
-# A test that is slow on a busy machine hasn't failed.
+# A slow test on a busy machine hasn't failed.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
@@ -59,8 +59,8 @@ settings.load_profile("unhurried")
 def pytest_configure() -> None:
     """Unset the terminal's size, and keep bytecode.
 
-    pytest-xdist sets the size for its workers, which have no terminal, and it cuts tables. Without bytecode, each
-    process that a test starts compiles all modules again, for half a second.
+    pytest-xdist sets the size for its workers, which have no terminal, and that truncates tables. Without bytecode,
+    each process that a test starts compiles all modules again, for half a second.
     """
     for name in ("COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
@@ -69,7 +69,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that are long or need slow fixtures, record which files have quick ones, and put the longest first."""
+    """Mark long tests and tests with slow fixtures, record the files with quick ones, and put the longest first."""
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     quick = config.stash[_QUICK] = {}
     for item in items:
@@ -86,13 +86,13 @@ def _file_of(item: pytest.Item) -> str:
 
 @pytest.fixture
 def is_only_slow(request: pytest.FixtureRequest) -> Callable[[str], bool]:
-    """Return a function that says whether a file was collected and all of its tests are slow."""
+    """Return a function that tells if a file was collected and all of its tests are slow."""
     return lambda file: not request.config.stash[_QUICK].get(file, True)
 
 
 @dataclass
 class Visit:
-    """A page in the browser, and a record of what it did.
+    """A page in the browser, and a record of its requests and complaints.
 
     Args:
         page: the page.
@@ -118,7 +118,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
-    """Open a file or an address, each time as if for the first time: ``visit(path, width=390, scheme="dark")``."""
+    """Open a file or an address with an empty cache: ``visit(path, width=390, scheme="dark")``."""
     contexts = []
 
     def open_page(page: Path | str, width: int = 1280, scheme: str = "light") -> Visit:
@@ -150,7 +150,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an empty database of MLflow's, once: making it takes seconds, copying it doesn't."""
+    """Make an empty MLflow database once: making it takes seconds, copying it doesn't."""
     from study.tracking import default_uri
     from study.tracking.address import connect  # MLflow takes seconds to import, and few tests need it
 
@@ -168,7 +168,7 @@ def uri(empty_database: Path, tmp_path: Path) -> str:
     return default_uri(tmp_path)
 
 
-# moto's, which honours conditional writes; it serves until its standard input ends, and so no longer than this process.
+# moto's server, which honours conditional writes; it ends with its standard input, and so with this process.
 _SERVE_S3 = """
 import logging, sys
 from moto.server import ThreadedMotoServer
@@ -199,7 +199,7 @@ class S3:
         return f"s3://{name}"
 
     def asked(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Make a request without a signature, which this server accepts."""
+        """Make an unsigned request, which this server accepts."""
         headers = {"Content-Type": "text/plain"}
         request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
         with urllib.request.urlopen(request) as answer:
@@ -209,7 +209,7 @@ class S3:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3]:
-    """Start a server, once; a test that disturbs it uses `own_s3` instead."""
+    """Start a server once; a test that disturbs it uses `own_s3` instead."""
     server = start_s3()
     yield server
     server.process.kill()
@@ -263,7 +263,7 @@ protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with a study of 12 trials that is done, reported and published; tests leave it as it was.
+    """Make a folder with a finished, reported and published study of 12 trials, which tests leave unchanged.
 
     Returns:
         The folder: ``little.yaml``, and the store ``studies``.
@@ -277,7 +277,7 @@ def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["run", str(folder / "little.yaml"), "--store", str(folder / "studies"), "--local", "--engine", "torch"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_figures, "plot_all", plot_all)
-        for _ in range(2):  # MLflow may be too slow for the first run; the second adds what is missing
+        for _ in range(2):  # MLflow may be too slow for the first run; the second adds the missing trials
             result = CliRunner().invoke(main, words)
             assert result.exit_code == 0, result.output
     assert "not published" not in result.output

@@ -1,4 +1,4 @@
-"""The engines of the arithmetic family by name, and other ones in their place."""
+"""The engines of the arithmetic family by name, and substitutes for them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ ENGINES: Mapping[str, Engine] = {name: engine_named(name) for name in ARITHMETIC
 
 
 def use_engines(monkeypatch: pytest.MonkeyPatch, engines: Mapping[str, Engine]) -> None:
-    """Let arithmetic cells be trained by some engines alone, the preferred first."""
+    """Restrict arithmetic cells to some engines, the preferred first."""
     monkeypatch.setattr(ArithmeticFamily, "engines", tuple(engines))
     monkeypatch.setattr("study.engine.registry.engine_named", engines.__getitem__)

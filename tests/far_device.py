@@ -1,8 +1,8 @@
-"""A second device of torch, without hardware: its tensors are the CPU's, but are refused beside those of the CPU.
+"""A second torch device without hardware: its tensors are the CPU's, but can't be mixed with those of the CPU.
 
-Torch lets a Python program be the backend `privateuseone`, here named ``far``. What is computed on it has the bits of
-the CPU. What a GPU refuses, it refuses, too: operations on tensors of both devices, unless those of the CPU are
-scalars, and numpy's view of a tensor that wasn't copied to the CPU.
+Torch lets a Python program be the backend `privateuseone`, here named ``far``. Its results have the bits of the CPU. It
+refuses what a GPU refuses: operations on tensors of both devices, unless those of the CPU are scalars, and numpy's view
+of a tensor that wasn't copied to the CPU.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FarTensor(torch.Tensor):
 
 
 class _Dispatch(TorchDispatchMode):
-    """Computes on the CPU what is asked of the far device, and counts what is copied back from it."""
+    """A dispatch mode that computes on the CPU, and counts copies back from the far device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Dispatch(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         recorder = proxy_tensor.get_proxy_mode()
-        if recorder is not None:  # it would be asked last, and see tensors of the CPU only
+        if recorder is not None:  # else it would be asked last, and only see tensors of the CPU
             with proxy_tensor.disable_proxy_modes_tracing(), self:
                 return recorder.__torch_dispatch__(func, types, args, kwargs)
         tensors = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
@@ -71,9 +71,9 @@ class _Dispatch(TorchDispatchMode):
 
 
 class _FarModule(_DummyBackendModule):
-    """What `torch.far` is; its generator, which `torch.random.fork_rng` asks for, has nothing to draw."""
+    """The module `torch.far`; the generator for `torch.random.fork_rng` draws nothing."""
 
-    __name__ = "torch.far"  # of all modules that are imported
+    __name__ = "torch.far"  # required of all imported modules
 
     def get_rng_state(self, device=FAR) -> torch.Tensor:
         return torch.empty(0, dtype=torch.uint8)
@@ -92,10 +92,10 @@ def _far(value):
 
 @contextmanager
 def far_device() -> Iterator[_Dispatch]:
-    """Make the far device work; after the first time it stays known to this process.
+    """Activate the far device, which then stays known to this process.
 
-    The test is skipped where there is a GPU: torch knows one accelerator a process, so that gradients on the GPU would
-    fail in all tests that follow.
+    The test is skipped on a machine with a GPU: torch has one accelerator a process, so that gradients on the GPU would
+    fail in all later tests.
     """
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")

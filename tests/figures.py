@@ -1,4 +1,4 @@
-"""The function that draws a report's figures, as it is before tests replace it."""
+"""The function that draws a report's figures, before tests replace it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of IDX files as small as tasks allow: random images, so that no test needs MNIST."""
+"""A minimal folder of IDX files with random images, so that no test needs MNIST."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def idx(array: npt.NDArray[np.uint8]) -> bytes:
 
 
 def write_images(folder: Path) -> Path:
-    """Write the four files, the same ones each time."""
+    """Write the four files, always with the same content."""
     folder.mkdir(parents=True)
     generator = np.random.Generator(np.random.PCG64(0))
     for name in IDX_FILES:

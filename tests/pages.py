@@ -1,4 +1,4 @@
-"""What a page shows: files, commands with what they print, and tables of results."""
+"""Contents of a page: files, commands with their output, and tables of results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ESTIMATE = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 
 
 def files_shown(text: str) -> dict[str, str]:
-    r"""Return the files that a page shows, each in a block below its name, by their names.
+    r"""Return the files in a page's blocks, by the names above them.
 
     Example:
         >>> files_shown('and `a.yaml`:\n\n```yaml\nstudy: a\n```\n')
@@ -39,7 +39,7 @@ def files_shown(text: str) -> dict[str, str]:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    r"""Return the commands of a page's console blocks, each with what it prints.
+    r"""Return the commands of a page's console blocks, each with its output.
 
     Example:
         >>> sessions('```console\n$ study show a\nsolved\n$ study list\n```\n')
@@ -49,14 +49,14 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def trains(command: str) -> bool:
-    """Tell whether a command starts Ray."""
+    """Return True if a command starts Ray."""
     return shlex.split(command)[1] in ("run", "search")
 
 
 def lay_out(page: Path, folder: Path) -> Path:
-    """Write the files that a page shows into a folder, beside those of the page's own if it is an example's.
+    """Write a page's files into a folder, and copy an example's own files.
 
-    Without the library that an example needs, the test is skipped.
+    The test is skipped if the example's library isn't installed.
     """
     if find_spec(NEEDED.get(page.parent.name, "study")) is None:
         pytest.skip(f"{NEEDED[page.parent.name]} isn't installed, see CONTRIBUTING.md")
@@ -69,7 +69,7 @@ def lay_out(page: Path, folder: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of a page, as a user does who stands in a folder of their own; copies of code lie beside it."""
+    """Run a command of a page in a folder, as a user does; copies of code are unpacked beside it."""
     name, *words = shlex.split(command)
     assert name == "study"
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
@@ -86,7 +86,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def verdicts(text: str) -> list[str]:
-    """Return the verdicts on claims that a command printed.
+    """Return the verdicts on claims in a command's output.
 
     Example:
         >>> verdicts("1. shown: adam: success rate exceeds that of sgd (40 trials, 9 s of training)")
@@ -97,7 +97,7 @@ def verdicts(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number of a table, with its interval."""
+    """A number in a table, with its interval."""
 
     value: float
     low: float
@@ -105,7 +105,7 @@ class Estimate:
 
 
 def estimates(text: str) -> dict[tuple[str, ...], Estimate]:
-    r"""Return the first estimate of each row of a printed table, a rate or a mean, by what stands before the seeds.
+    r"""Return the first estimate of each row of a printed table, by the row's text before the seeds.
 
     The table of evidence for claims is left out.
 

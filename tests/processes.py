@@ -1,4 +1,4 @@
-"""Server processes for tests: started until they answer, killed, started again on the same port."""
+"""Server processes for tests: started until they answer, killed, restarted on the same port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READY_S = 300.0
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on."""
+    """Return a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -31,7 +31,7 @@ def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = RE
     """Wait until a condition returns a true value, and return that.
 
     Raises:
-        TimeoutError: if it doesn't hold in time; the message names `what`.
+        TimeoutError: at the timeout; the message names `what`.
     """
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -42,7 +42,7 @@ def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = RE
 
 
 def is_running(process: int) -> bool:
-    """Tell whether a process runs; one that has ended and isn't waited for doesn't."""
+    """Return True if a process runs; False for a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
@@ -58,20 +58,20 @@ def command_line(process: int) -> bytes:
 
 
 def below(process_id: int) -> list[int]:
-    """List the descendants of a process; those of one that ends meanwhile may be left out."""
+    """List the descendants of a process; those of one that ends meanwhile may be missing."""
     threads: list[Path] = []
     with suppress(FileNotFoundError, ProcessLookupError):
         threads += Path(f"/proc/{process_id}/task").glob("*/children")
     descendants = []
     for thread in threads:
-        with suppress(FileNotFoundError, ProcessLookupError):  # one thread that has ended hides no child of another
+        with suppress(FileNotFoundError, ProcessLookupError):  # an ended thread must not hide another's children
             for child in map(int, thread.read_text().split()):
                 descendants += [*below(child), child]
     return descendants
 
 
 def answers(address: str) -> bool:
-    """Return whether an HTTP server answers a request for an address with 200."""
+    """Return True if an HTTP server answers a request for an address with 200."""
     with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
         return bool(reply.status == 200)
     return False
@@ -84,7 +84,7 @@ class Server:
     Args:
         name: its name in messages.
         command: the program and its arguments; no secrets.
-        is_ready: returns whether it answers.
+        is_ready: returns True once it answers.
         log: the file that its output goes to.
         environment: its whole environment.
         user: the user that runs it; None for this user.
@@ -104,7 +104,7 @@ class Server:
         """Start it, and wait until it answers.
 
         Raises:
-            RuntimeError: if it ends instead; the message has the end of its log.
+            RuntimeError: if it ends; the message has the end of its log.
             TimeoutError: if it takes too long.
         """
         self._begin()
@@ -115,7 +115,7 @@ class Server:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it gently, then kill what is left of it by SIGKILL."""
+        """End it gently, then kill remaining processes by SIGKILL."""
         if self.process is not None:
             self.process.send_signal(self.stop_signal)
             self.go_on()  # a paused process handles no signal

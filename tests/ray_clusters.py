@@ -68,7 +68,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def free_port() -> int:
-    """Find a port that nothing listens on, outside the range of Ray's workers."""
+    """Return a free port outside the range of Ray's workers."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -137,7 +137,7 @@ def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = Mapping
 
 
 def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
-    """Return the study's results when it runs in this process, in one go."""
+    """Run the study in this process, in one go, and return its results."""
     folder = Store(root).study("NAME")
     folder.write_spec(spec)
     work = PackWork(root, "NAME", folder.begin_attempt(), "torch", "cpu")
@@ -148,12 +148,12 @@ def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
 
 
 def bits(root: Path, study: str) -> list[Result]:
-    """Return the part of the results that must not depend on how the study was run."""
+    """Return the part of the results that doesn't depend on the way of running."""
     return builders.bits(Store(root).study(study))
 
 
 def as_user(where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:
-    """Return the environment of a user whose home is `where`, with the cluster's token, another, or none."""
+    """Return the environment of a user with the home `where`, with the cluster's token, another, or none."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
     }
@@ -178,7 +178,7 @@ def study(*words: str, environment: dict[str, str], cwd: Path) -> subprocess.Com
 
 
 def status(name: str, environment: dict[str, str], cwd: Path) -> dict[str, object]:
-    """Return the status of one study, as the command line prints it."""
+    """Return a study's status, as the command line prints it."""
     done = study("status", name, "--json", environment=environment, cwd=cwd)
     assert done.returncode == 0, done.stdout
     (entry,) = json.loads(done.stdout)["studies"]

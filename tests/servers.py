@@ -1,6 +1,6 @@
 """Real servers for tests and benchmarks: PostgreSQL, an S3 store, and MLflow with passwords on top of both.
 
-All servers listen on loopback only, on free ports. Passwords are generated each time; they are in files that only this
+All servers listen on loopback only, on free ports. Passwords are generated each time. They are in files that only this
 user can read, and in the environment of the process that needs them, never among its arguments.
 """
 
@@ -84,7 +84,7 @@ class Postgres(Server):
         return f"postgresql+psycopg://mlflow@127.0.0.1:{self.port}/{name}"
 
     def start(self) -> None:
-        """Start it; after a kill, first wait, as PostgreSQL requires, until the server's last process has ended."""
+        """Start it; after a kill, first wait until the server's last process has ended, as PostgreSQL requires."""
         deadline = time.monotonic() + READY_S
         while True:
             try:
@@ -117,14 +117,14 @@ class Postgres(Server):
 
 
 def postgres_programs() -> Path | None:
-    """Find the folder of PostgreSQL's programs; None if it isn't installed."""
+    """Return the folder of PostgreSQL's programs; None if it isn't installed."""
     folders = [path for pattern in _POSTGRES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
     installed = [path for path in folders if (path / "initdb").exists() and (path / "pg_isready").exists()]
     return installed[-1] if installed else None
 
 
 def unprivileged_user() -> str:
-    """Return the name of a user that isn't root; Debian's package of PostgreSQL makes one."""
+    """Return the name of a user other than root; Debian's PostgreSQL package creates one."""
     names = {entry.pw_name for entry in pwd.getpwall()}
     return "postgres" if "postgres" in names else "nobody"
 
@@ -134,7 +134,7 @@ def object_store(folder: Path) -> tuple[Server, dict[str, str]]:
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    # moto checks no password, but clients need one.
+    # moto checks no password, but clients require one.
     environment = {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": secrets.token_urlsafe(24),
@@ -167,7 +167,7 @@ class MLflow(Server):
         folder: the folder of its settings and its log.
         database: the address of the runs' database.
         users: the address of the users' database.
-        environment: variables that it needs to reach both, and the object store.
+        environment: variables for access to both, and to the object store.
         cache_s: seconds for which a checked password stays valid; 0 to compute its hash at each request, as MLflow does
             by default.
     """
@@ -202,7 +202,7 @@ class MLflow(Server):
 
     @property
     def client_environment(self) -> dict[str, str]:
-        """The variables that a client needs in its environment."""
+        """The environment variables of a client."""
         return {
             "MLFLOW_TRACKING_URI": self.address,
             "MLFLOW_TRACKING_USERNAME": self.username,
@@ -212,7 +212,7 @@ class MLflow(Server):
 
 @contextmanager
 def dashboard(uri: str, folder: Path) -> Iterator[str]:
-    """Serve a database of MLflow's as `study ui` does, and yield the server's address."""
+    """Serve an MLflow database as `study ui` does, and yield the server's address."""
     from study.tracking.serve import ui_command
 
     port = free_port()
@@ -236,7 +236,7 @@ class Service:
         objects: the server that holds files.
         mlflow: the server in front of both.
         direct: the address of the runs' database, for a client that bypasses MLflow's server.
-        objects_environment: the variables that a client of the object store needs.
+        objects_environment: the environment variables of a client of the object store.
     """
 
     postgres: Postgres

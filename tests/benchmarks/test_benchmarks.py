@@ -1,4 +1,4 @@
-"""The benchmarks run, in their shortest form, and documents show their results; nothing here asserts a speed."""
+"""Short runs of the benchmarks, and their results in documents; no test asserts a speed."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ MAY_BE_NONE = {"packs"}
 
 
 def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
-    """Run a benchmark and read what it wrote, after checking that every number is one and none is negative.
+    """Run a benchmark and return its rows, after checking that every number is finite and none is negative.
 
-    What a trial of a whole run takes is a difference of two runs, and on a busy machine may be anything.
+    The time of a trial is a difference of two runs, and on a busy machine may be anything.
     """
     out = folder / "out.csv"
     main([*words, "--out", str(out)])
@@ -83,13 +83,13 @@ def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> li
     timed = [row for row in rows if row.get("what") != function.RUN]
     numbers = [text for row in timed for name, text in row.items() if name not in TEXTS | MAY_BE_NONE and text]
     assert numbers
-    assert min(float(text) for text in numbers) >= 0  # how fast a machine is, or how busy, is no test's business
+    assert min(float(text) for text in numbers) >= 0  # speed and load of the machine aren't tested
     return rows
 
 
 @pytest.mark.long
 def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
-    """Each trial is compared by its script and by the torch engine; where that trained it, its curve is the stored."""
+    """Each trial is compared by its script and by the torch engine, whose curves equal its stored ones."""
     rows = measured(script.main, tmp_path, "--models", "linear", "NMU-normalized", "--seeds", "1")
     assert [(row["model"], row["engine"], row["what"]) for row in rows] == [
         (model, engine, way)
@@ -102,7 +102,7 @@ def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
 
 @pytest.mark.slow
 def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
-    """Each shape has the plain loop and both engines by cells a seed, and afterwards all cores are free again."""
+    """Each shape has the plain loop and both engines by cells a seed; afterwards all cores are free again."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     words = "--models NAC-mul NMU-normalized --inputs 4 --hidden 2 --packs 64 --cells 1 4 --rounds 2 --seconds 0.01"
     rows = measured(engine.main, tmp_path, *words.split())
@@ -139,7 +139,7 @@ def test_the_engines_are_measured_beside_jax(tmp_path):
 
 
 def fused_times_jax(rows: list[dict[str, str]], cells: str) -> str:
-    """Return how many times as fast as JAX the fused engine is in a full pack."""
+    """Return the speed-up of the fused engine over JAX in a full pack."""
     (row,) = [row for row in rows if (row["engine"], row["pack"], row["cells_a_seed"]) == ("fused", "64", cells)]
     return row["times_jax"]
 
@@ -180,7 +180,7 @@ def test_networks_in_jax_make_the_plain_loops_update(model):
 
 @pytest.mark.long
 def test_packs_are_measured_beside_a_plain_loop(tmp_path):
-    """Each width of the network has a line for each size of a pack, with the ratios of what is compiled."""
+    """Each width of the network has a line for each pack size, with the speed-ups of compiled packs."""
     rows = measured(
         packed.main, tmp_path, *["--hidden", "2", "5", "--packs", "4", "--rounds", "1", "--seconds", "0.01"]
     )
@@ -194,7 +194,7 @@ def test_packs_are_measured_beside_a_plain_loop(tmp_path):
 
 @pytest.mark.long
 def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
-    """Each model has a line with both ratios; the models that are measured are those of their presets."""
+    """Each model of its preset has a line with both ratios."""
     words = "--presets digits-sum identity --rounds 1 --seconds 0.01 --warm 0"
     rows = measured(presets.main, tmp_path, *words.split())
     found = [(row["preset"], row["model"], row["pack"]) for row in rows]
@@ -210,7 +210,7 @@ def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
 
 @pytest.mark.slow
 def test_the_floor_is_stream_and_multiply_adds(tmp_path):
-    """All parts are measured beside the engine, and the floor is one of itself."""
+    """All parts are measured beside the engine, and the floor is the sum of two of them."""
     rows = measured(floor.main, tmp_path, *["--hidden", "2", "--cells", "1", "4", "--rounds", "1", "--seconds", "0.01"])
     us = {(row["part"], row["cells_a_seed"]): float(row["us_per_iteration"]) for row in rows}
     assert len(us) == len(rows) == 8
@@ -224,11 +224,11 @@ def test_the_floor_is_stream_and_multiply_adds(tmp_path):
     assert next(tmp_path.glob("*.png")).stat().st_size > 1000
 
 
-# Warnings of Ray and what it imports are theirs to mend.
+# Warnings of Ray and its dependencies are theirs to fix.
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_threads_and_packs_are_measured(tmp_path):
-    """Threads have a rate; a study, with and without Ray, has its parts too, which make up the whole."""
+    """Threads have a rate; a study with and without Ray also has its parts, which add up to the total."""
     words = "--cores 1 --trials 2 --rounds 1 --seconds 0.01 --study-rounds 1 --study-seconds 0.01"
     rows = measured(scaling.main, tmp_path, *words.split())
     assert [row["kind"] for row in rows] == [scaling.THREADS, scaling.LOCAL, scaling.RAY]
@@ -240,7 +240,7 @@ def test_threads_and_packs_are_measured(tmp_path):
 
 @pytest.mark.slow
 def test_tables_of_many_outcomes_are_measured(tmp_path):
-    """Each kind of file is made into tables for each number of cells, in seconds and memory."""
+    """Each kind of file has rows for each number of cells, with seconds and memory."""
     rows = measured(aggregate.main, tmp_path, *["--trials", "400", "--cells", "4", "--rounds", "1"])
     assert [(row["file"], row["cells"]) for row in rows] == [(aggregate.FEW, "4"), (aggregate.ALL, "4")]
     assert tables.aggregate_table(rows).count("\n") == 3
@@ -248,7 +248,7 @@ def test_tables_of_many_outcomes_are_measured(tmp_path):
 
 @pytest.mark.slow
 def test_commands_are_measured(tmp_path, monkeypatch):
-    """Every command is run as a process of its own, beside one that does nothing."""
+    """Every command runs as a process of its own, beside an empty process."""
     few = ("study --help", "study list")
     monkeypatch.setattr(commands, "COMMANDS", {name: commands.COMMANDS[name] for name in few})
     rows = measured(commands.main, tmp_path, "--rounds", "1")
@@ -259,7 +259,7 @@ def test_commands_are_measured(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_first_study_is_measured(tmp_path, monkeypatch):
-    """Each command is run in a new folder, and its time is written with its spread."""
+    """Each command runs in a new folder, and has its median time with its spread."""
     task = ("ray.init and a task", "")
     monkeypatch.setattr(first_use, "COMMANDS", {task: first_use.COMMANDS[task]})
     (row,) = measured(first_use.main, tmp_path, "--rounds", "1")
@@ -270,7 +270,7 @@ def test_a_first_study_is_measured(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_trials_of_functions_are_measured(tmp_path):
-    """A call, a trial of it here and in a process, and a step, each in milliseconds."""
+    """A call, a trial here and in a process, and a step have times in milliseconds."""
     rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--run", "4", "--rounds", "1"])
     names = [
         function.BY_HAND,
@@ -288,7 +288,7 @@ def test_trials_of_functions_are_measured(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durations"), [("function", ["0", "0.01"]), ("program", ["0"])])
 def test_other_libraries_are_measured(tmp_path, kind, durations):
-    """Trials of the service and of a peer; what a trial takes beyond the start is a difference of two runs."""
+    """Trials of the service and of a peer have an overhead beyond the start, from the difference of two runs."""
     ways = [peers.LOCAL_OFF, "multiprocessing.Pool"]
     rows = peers_measured(tmp_path, "--kind", kind, "--seconds-a-trial", "0", "0.01", "--only", *ways)
     expected = [(way, s) for s in durations for way in ways if s == "0" or way not in peers.EMPTY_ONLY]
@@ -298,7 +298,7 @@ def test_other_libraries_are_measured(tmp_path, kind, durations):
 
 
 def peers_measured(folder: Path, *words: str) -> list[dict[str, str]]:
-    """Measure runs of three trials, once, and read the table."""
+    """Measure runs of three trials once, and return the table."""
     out = folder / "out.csv"
     peers.main([*words, "--trials", "3", "--rounds", "1", "--starts", "2", "--out", str(out)])
     with out.open(newline="") as lines:
@@ -308,7 +308,7 @@ def peers_measured(folder: Path, *words: str) -> list[dict[str, str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("way", peers.PEERS)
 def test_each_peer_trains_every_seed(tmp_path, way):
-    """A peer's script ends well only if each trial has its loss; with MLflow each trial has a run with it."""
+    """A peer's script exits with 0 only if each trial has its loss; with MLflow each trial has a run with it."""
     if not peers.is_installed(way):
         pytest.skip(f"{way} isn't installed")
     peers.write_files("function", tmp_path)
@@ -332,7 +332,7 @@ def test_the_overhead_of_a_trial_is_beyond_start_and_training():
 
 
 def test_runs_of_long_trials_have_fewer():
-    """A run's trials compute for 20 seconds at most; slow peers have fewer, and some ways have empty trials only."""
+    """A run's trials compute for at most 20 seconds; slow peers have fewer, and some ways have empty trials only."""
     runs = peers.keys(
         "function", [peers.RUN, peers.RUN_OFF, peers.TUNE_MLFLOW, peers.TUNE_DEFAULT], [0.0, 0.01, 1.0], 500
     )
@@ -345,17 +345,17 @@ def test_runs_of_long_trials_have_fewer():
 
 @pytest.mark.slow
 def test_reports_of_large_studies_are_measured(tmp_path):
-    """A made-up study is stored and reported in each way, in seconds and memory."""
+    """A made-up study is stored and reported in each way, with seconds and memory."""
     rows = measured(report.main, tmp_path, *["--cells", "4", "--seeds", "3", "--rounds", "1"])
     assert [(row["asked"], row["trials"]) for row in rows] == [(part, "12") for part in report.PARTS]
     assert tables.report_table(rows).count("\n") == len(report.PARTS) + 1
 
 
-# Warnings of Ray and what it imports are theirs to mend.
+# Warnings of Ray and its dependencies are theirs to fix.
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_the_service_alone_is_measured(tmp_path):
-    """A driver is killed at half, run again, and run with nothing left; in the end every trial is stored once."""
+    """A driver is killed at half, run again, and run with nothing left; every trial is stored once."""
     rows = measured(scale.main, tmp_path, *["--trials", "800", "--pack-size", "20"])
     assert [row["what"] for row in rows] == ["killed at half", "run again", "nothing left"]
     assert int(rows[0]["packs"]) >= 20
@@ -365,12 +365,12 @@ def test_the_service_alone_is_measured(tmp_path):
     assert tables.scale_table(rows).count("\n") == 4
 
 
-# What MLflow and its libraries deprecate is not ours to mend.
+# Deprecations of MLflow and its dependencies are theirs to fix.
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(postgres_programs() is None, reason="PostgreSQL isn't installed")
 def test_publishing_is_measured(tmp_path, monkeypatch):
-    """Each kind of MLflow is published to while something trains, and looked at with more runs than were published."""
+    """Each kind of MLflow is published to during training, and queried with more runs than were published."""
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "PGPASSFILE"):
         monkeypatch.setenv(name, "")  # so that it is as before afterwards
         monkeypatch.delenv(name)
@@ -387,7 +387,7 @@ def test_publishing_is_measured(tmp_path, monkeypatch):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
-    """Every kind of MLflow, length of curve and size of pack has a line; the server is measured where there is one."""
+    """Each kind of MLflow, curve length and pack size has a line; a server's CPU time is measured if there is one."""
     rows = measured(publishing.main, tmp_path, "--trials", "5", "--rounds", "1")
     assert [(row["kind"], row["points"], row["pack"]) for row in rows] == [
         (kind, points, pack)
@@ -400,13 +400,13 @@ def test_publishing_is_compared_with_mlflows_minimum(tmp_path):
 
 
 def test_numbers_of_cores_end_with_all():
-    """Powers of two, then all cores, whether or not that is one."""
+    """The counts are powers of two, then all cores."""
     assert [scaling.counts(most) for most in (1, 2, 6, 8)] == [[1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8]]
 
 
 @pytest.mark.parametrize("model", KNOWN)
 def test_the_plain_loop_computes_what_the_network_does(model):
-    """Plain layers and regulariser give the numbers, and the gradients, of the project's units."""
+    """Plain layers and regulariser give the numbers and gradients of the project's units."""
     torch.manual_seed(1)
     network, x = Network(MODELS[model], 100, 3), torch.empty(16, 100).uniform_(1, 2)
     found = []
@@ -426,7 +426,7 @@ def test_the_plain_loop_computes_what_the_network_does(model):
 
 @pytest.mark.slow
 def test_coverage_is_counted_again_alike(tmp_path):
-    """Each interval has a line for each number of seeds; the same seed gives the same file, and another another."""
+    """Each interval has a line for each number of seeds; equal seeds give equal files, other seeds other files."""
     rows = counted_again(coverage.main, tmp_path)
     assert len(rows) == len(coverage.SIZES) * len(list(coverage.cases()))
     assert {row["interval"].split(",")[0] for row in rows} <= set(statistics.__all__)
@@ -439,7 +439,7 @@ def test_coverage_is_counted_again_alike(tmp_path):
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
 def test_coverage_counts_what_it_says(rate):
-    """A study whose interval misses at a known rate is seen to, and one without an interval is left out."""
+    """Misses are counted at their known rate, and studies without an interval are left out."""
 
     def study(rng, n):
         return None if rng.random() < 0.5 else (0.0, 1.0) if rng.random() < rate else (2.0, 3.0)
@@ -452,7 +452,7 @@ def test_coverage_counts_what_it_says(rate):
 
 
 def counted_again(main, folder):
-    """Run a simulation thrice, with two seeds: the same seed gives the same file, and another another."""
+    """Run a simulation three times, and check that equal seeds give equal files, and another seed another file."""
     files = []
     for number, seed in enumerate("778"):
         out = folder / f"{number}.csv"
@@ -464,7 +464,7 @@ def counted_again(main, folder):
 
 @pytest.mark.slow
 def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval and size; the same seed gives the same file, and another another."""
+    """Each law has a line for each interval and size; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(restricted, "SIZES", (5, 10))
     rows = counted_again(restricted.main, tmp_path)
     distributions, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
@@ -475,10 +475,7 @@ def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_centres_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each distribution has a line for each interval and size; the same seed gives the same file, and another another.
-
-    Values that are all equal have neither a bootstrap interval nor Student's.
-    """
+    """Each distribution has a line for each interval and size; constant values have neither BCa nor t intervals."""
     monkeypatch.setattr(centres, "SIZES", (5, 10))
     rows = counted_again(centres.main, tmp_path)
     assert len(rows) == len(centres.DISTRIBUTIONS) * len(centres.SIZES) * len(centres.INTERVALS)
@@ -486,7 +483,7 @@ def test_centres_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 def test_centres_of_known_distributions_are_true():
-    """What intervals must hold is the distribution's mean, median, and mean between its quartiles."""
+    """The truths are the distribution's mean, median and interquartile mean."""
     normal = centres.truths(centres.DISTRIBUTIONS["normal"])
     assert normal == pytest.approx({"mean": 0, "interquartile mean": 0, "median": 0, "deviation": 1}, abs=1e-4)
     skewed, z = centres.truths(centres.DISTRIBUTIONS["log-normal, σ 1"]), stats.norm.ppf(0.75)
@@ -498,7 +495,7 @@ def test_centres_of_known_distributions_are_true():
 
 
 def test_intervals_of_centres_to_compare_are_the_textbooks():
-    """Student's interval is SciPy's; without trimming none of its values is left out, and with it, as few as fit."""
+    """Student's interval is SciPy's; trimming leaves out no values at a share of 0, and else the fewest possible."""
     rows = np.random.default_rng(0).lognormal(size=(4, 11))
     expected = np.transpose(stats.ttest_1samp(rows, 0, axis=1).confidence_interval())
     assert centres.trimmed_t(rows, 0.0) == pytest.approx(expected)
@@ -509,7 +506,7 @@ def test_intervals_of_centres_to_compare_are_the_textbooks():
 
 @pytest.mark.slow
 def test_robust_summaries_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval, kind of seeds and size; what was counted is a share."""
+    """Each law has a line for each interval, kind of seeds and size, with shares between 0 and 1."""
     monkeypatch.setattr(robust, "SIZES", (5,))
     rows = counted_again(robust.main, tmp_path)
     for name in ("profile", "improvement"):
@@ -522,7 +519,7 @@ def test_robust_summaries_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("apart", [0.0, 1.5])
 def test_the_distance_of_a_profile_is_the_greatest_at_any_threshold(apart):
-    """It is that of a grid as fine as the grid allows."""
+    """The greatest distance equals that on a fine grid of thresholds."""
     law = robust.Law("", stats.norm.ppf, apart=apart)
     values = np.random.default_rng(0).normal(size=(9, 3)) + apart * np.arange(3)
     at = np.sort(np.concatenate([np.linspace(-4, 9, 20_001), values.ravel(), values.ravel() - 1e-9]))
@@ -532,7 +529,7 @@ def test_the_distance_of_a_profile_is_the_greatest_at_any_threshold(apart):
 
 
 def test_seeds_of_synthetic_studies_are_shared_or_not():
-    """Shared seeds link all cells and both methods; their values are correlated, those of others aren't."""
+    """Shared seeds link all cells and both methods; their values are correlated, others aren't."""
     law = robust.IMPROVEMENT_LAWS[0]
     for are_shared, rho in ((True, 0.5), (False, 0.0)):
         first, second = robust.drawn(np.random.default_rng(0), law, (1, 40_000, 2), are_shared=are_shared)
@@ -548,14 +545,14 @@ def test_seeds_of_synthetic_studies_are_shared_or_not():
 
 @pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)
 def test_laws_have_the_means_that_they_say(name):
-    """The mean of min(time, 1) over a million drawn times is the law's, within five standard errors."""
+    """The mean of min(time, 1) over a million draws is the law's, within five standard errors."""
     distribution, truth = restricted.DISTRIBUTIONS[name]
     times = np.minimum(distribution(np.random.default_rng(1), (1000, 1000)), 1.0)
     assert abs(times.mean() - truth) <= 5e-3 * times.std() + 1e-9
 
 
 def test_the_least_coverage_is_that_of_the_hardest_law():
-    """An interval that misses where all trials are alike is worst where one value comes in 99.8% of trials."""
+    """An interval that misses equal values is worst where one value comes in 99.8% of trials."""
 
     def bound(times, solved):
         return np.where(np.ptp(times, axis=1)[:, None] > 0, [[0.0, 1.0]], [[2.0, 2.0]])
@@ -565,14 +562,14 @@ def test_the_least_coverage_is_that_of_the_hardest_law():
 
 @pytest.mark.parametrize("solved", [0, 3, 20])
 def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
-    """Solved at once or never: the interval of the time saved is Wilson's of the success rate."""
+    """With success at once or never, the interval of the time saved is Wilson's of the success rate."""
     times = np.array([[0.0] * solved + [1.0] * (20 - solved)])
     bounds = 1 - restricted.score(times, times < 1)[0, ::-1]
     assert bounds == pytest.approx(statistics.wilson(solved, 20), abs=1e-12)
 
 
 def test_precision_follows_the_rule_of_studies(tmp_path):
-    """The sequential rule is that of `statistics.MeanPrecision`; the same seed gives the same file."""
+    """The sequential rule is that of `statistics.MeanPrecision`; equal seeds give equal files."""
     draws = np.random.default_rng(3).lognormal(size=(20, precision.MOST))
     sampling = statistics.MeanPrecision(0.3, precision.BATCH, precision.MOST)
     n, reach = precision.sequential(precision.Studies(draws, 1.0), 0.3, 40)
@@ -589,7 +586,7 @@ def test_precision_follows_the_rule_of_studies(tmp_path):
 
 @pytest.mark.slow
 def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each way has a line for each rate; the same seed gives the same file, and another another."""
+    """Each way has a line for each rate; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(looks, "FINE", np.array([0.1, 0.4]))
     rows = counted_again(looks.main, tmp_path)
     assert len(rows) == 4 * len(looks.RATES) + 3 + 4 * len(looks.PAIRS)
@@ -600,10 +597,10 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has its lines, claims at their bounds are rarely decided, also if their seeds are raised."""
+    """Each law has its lines; claims at their bounds are rarely decided, even with raised seeds."""
     monkeypatch.setattr(claims, "PEERS", dict(list(claims.PEERS.items())[-2:]))  # AdaStop takes seconds a study
     tabled = []
-    only_errors = ("--only", "errors")  # the other tables have their generators from the same place
+    only_errors = ("--only", "errors")  # the other tables have their generators from the same function
     for number, (seed, only) in enumerate([("7", ()), ("7", only_errors), ("8", only_errors)]):
         (tmp_path / str(number)).mkdir()
         out = tmp_path / str(number) / "errors.csv"
@@ -627,7 +624,7 @@ def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["times with 20% unsolved, at their bound", "0.6 and 0.5, by 0.1"])
 def test_claims_of_the_benchmark_are_at_their_bounds(name):
-    """The mean of what is drawn is the bound, within four standard errors."""
+    """The mean of the draws is the bound, within four standard errors."""
     (claim,), rng = claims.ERRORS[name], np.random.default_rng(0)
     drawn = [claim.cells[0](rng) for _ in range(500)]
     values = np.concatenate([sample.values for sample in drawn])
@@ -636,7 +633,7 @@ def test_claims_of_the_benchmark_are_at_their_bounds(name):
 
 @pytest.mark.slow
 def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval, size and share; the same seed gives the same file."""
+    """Each law has a line for each interval, size and share; equal seeds give equal files."""
     monkeypatch.setattr(components, "SIZES", (5, 6))
     rows = counted_again(components.main, tmp_path)
     kinds = sum(3 if law.rate is None else 1 for law in components.LAWS.values())
@@ -647,7 +644,7 @@ def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_rates_of_shared_seeds_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each design has a line for each kind of shares and rate; the same seed gives the same file."""
+    """Each design has a line for each kind of shares and rate; equal seeds give equal files."""
     monkeypatch.setattr(shared_rates, "DESIGNS", ((5, 5), (6, 4)))
     monkeypatch.setattr(shared_rates, "RATES", (0.05, 0.5))
     rows = counted_again(shared_rates.main, tmp_path)
@@ -658,7 +655,7 @@ def test_rates_of_shared_seeds_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line in the table, and each number of seeds a column; the same seed gives the same file."""
+    """Each law has a line in the table, and each number of seeds a column; equal seeds give equal files."""
     monkeypatch.setattr(standardised, "SEEDS", (12, 25))
     rows = counted_again(standardised.main, tmp_path)
     assert len(rows) == 2 * len(standardised.LAWS)
@@ -670,7 +667,7 @@ def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_overlaps_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each test and design in two tables; the same seed gives the same file."""
+    """Each law has a line for each test and design in two tables; equal seeds give equal files."""
     monkeypatch.setattr(overlap, "SHARED", (12, 1))
     monkeypatch.setattr(overlap, "DESIGNS", ((8, 8), (6, 3)))
     rows = counted_again(lambda words: overlap.main([*words, "--partial-studies", "20"]), tmp_path)
@@ -684,13 +681,13 @@ def test_overlaps_are_counted_again_alike(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.09, 0.5])
 def test_studies_that_are_drawn_come_to_what_is_computed(rate):
-    """Drawing studies and going through every number of solved seeds give the same coverage and mean of seeds."""
+    """Simulation and exact computation give the same coverage and mean number of seeds."""
     drawn = looks.narrowed(looks.remembered(statistics.wilsons), rate, np.random.default_rng(1), 4000)
     assert drawn == pytest.approx(looks.exactly(statistics.wilsons, rate), rel=0.02)
 
 
 def test_detected_differences_are_counted():
-    """A test that always differs ends every study at the first look, one that never does none of them."""
+    """A test that always rejects ends every study at the first look; one that never does ends none."""
     rng = np.random.default_rng(1)
     assert looks.told_apart(lambda *counts: 0.0, (0.5, 0.5), rng, 10) == (1.0, 20.0)
     assert looks.told_apart(lambda *counts: 1.0, (0.5, 0.5), rng, 10) == (0.0, 400.0)
@@ -711,7 +708,7 @@ success: {{threshold: 0.1}}
 
 
 def run_small(name: str, seeds: str, root: Path) -> set[str]:
-    """Run a study of which an NMU's seeds are solved now and then, and give its trials."""
+    """Run a study in which an NMU solves some seeds, and return its trials."""
     plan = make_plan(parse_spec(SMALL.format(name=name, seeds=seeds), source="test"))
     options = Options(root=root, tracking_uri=None, local=True)
     assert run(plan, options, Console(file=io.StringIO())) == Ending.FINISHED
@@ -720,7 +717,7 @@ def run_small(name: str, seeds: str, root: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
-    """By both rules, the trials revealed are those that `study run` trains, and their number is told."""
+    """Under both rules, the revealed trials are those that `study run` trains, and their number is reported."""
     every = run_small("every", "24", tmp_path / "every")
     words = ["--store", str(tmp_path / "every"), "--study", "every", "--batch", "6", "--half-width", "0.2"]
     until.main([*words, "--different-from", "linear", "--out", str(tmp_path)])
@@ -732,7 +729,7 @@ def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
         noted = json.loads((tmp_path / f"{name}.json").read_text())
         assert (noted["trials"], noted["fixed_trials"]) == (len(trained), len(every))
         assert trained < every
-        assert str(tmp_path) not in json.dumps(noted)  # where the store was is nobody's business
+        assert str(tmp_path) not in json.dumps(noted)  # the path of the store isn't a result
         seeds = [int(row["seeds"]) for row in rows]
         assert sum(seeds) == len(trained) if name == until.NARROW else 2 * seeds[0] == len(trained)
         table = tables.TABLES[f"until/{name}"](rows)
@@ -740,7 +737,7 @@ def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
 
 
 def test_verdicts_that_differ_are_seen():
-    """An interval that misses the rate of all seeds doesn't agree; nor does a difference the other way round."""
+    """An interval that misses the rate of all seeds doesn't agree, nor does a difference of the other sign."""
     cell = published_cell("NMU", 4, 2)
     fixed = CellSummary(cell=cell, seeds=400, solved=200, unsolved=200, success_rate=0.5)
     near, far = (Verdict(cell, None, 20, True, interval=interval) for interval in ((0.4, 0.6), (0.51, 0.7)))
@@ -758,7 +755,7 @@ def test_verdicts_that_differ_are_seen():
 
 
 def test_documents_show_what_was_measured():
-    """The tables of the documents are those that the CSV files give, each once: no figure is copied by hand."""
+    """The tables of the documents are those of the CSV files, each once."""
     texts = [page.read_text(encoding="utf-8") for page in tables.PAGES]
     assert [tables.written(text) for text in texts] == texts
     shown = re.findall(r"<!-- figures: (\S+) -->", "".join(texts))

@@ -1,4 +1,4 @@
-"""The GPU's benchmark runs on its emulation, and tells of what is wrong; nothing here asserts a speed."""
+"""Runs of the GPU's benchmark on its emulation, with and without failures; no test asserts a speed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_it_says_so_in_a_line(tmp_path, capfd):
-    """Nothing is written, the reason is one line, and the exit code is 2."""
+    """Without a GPU, nothing is written, the reason is one line, and the exit code is 2."""
     assert main(["--out", str(tmp_path / "out")]) == 2
     said = capfd.readouterr()
     assert said.out == ""
@@ -55,7 +55,7 @@ def test_without_a_gpu_it_says_so_in_a_line(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_every_part_is_measured_in_the_emulation(tmp_path):
-    """Each part writes its table and where that comes from; rates are numbers, checks pass."""
+    """Each part writes its table with its provenance; rates are numbers, and checks pass."""
     assert main([*SHORT, "--out", str(tmp_path)]) == 0
     for part in PARTS:
         rows, source = read(tmp_path / f"{part}.csv"), json.loads((tmp_path / f"{part}.json").read_text())
@@ -77,7 +77,7 @@ def test_every_part_is_measured_in_the_emulation(tmp_path):
 
 
 class Wrong(EmulatedBlocks):
-    """Blocks that get one bit of one weight wrong."""
+    """Blocks with one wrong bit in one weight."""
 
     def read(self) -> list[npt.NDArray[np.float32]]:
         found = super().read()
@@ -87,7 +87,7 @@ class Wrong(EmulatedBlocks):
 
 @pytest.mark.slow
 def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
-    """A device that gets one bit wrong fails the check, which names the array, and the exit code is 1."""
+    """One wrong bit fails the check, which names the array, and the exit code is 1."""
     less = replace(sizes.tiny(), bits=(("NMU", 4, 2),), alone=())
     monkeypatch.setattr(sizes, "tiny", lambda: less)
 
@@ -102,7 +102,7 @@ def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
 
 
 def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
-    """Bits are compared, but for those of a NaN."""
+    """Bits are compared, except those of NaNs."""
     first, second = np.array([np.nan, 0], np.float32), np.array([-np.nan, 0], np.float32)
     assert different({"a": first}, {"a": second}) == []
     assert different({"a": first}, {"a": np.array([np.nan, -0.0], np.float32)}) == ["a"]
@@ -112,7 +112,7 @@ def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
 
 @pytest.mark.slow
 def test_a_part_that_fails_keeps_no_other_from_being_measured(tmp_path, monkeypatch, capfd):
-    """What was measured before the failure is kept, the next part is measured, and the exit code is 1."""
+    """Rows from before a failure are kept, the next part is measured, and the exit code is 1."""
     less = replace(sizes.tiny(), packs=(("NMU", 0, 2), ("NMU", 4, 2)))
     monkeypatch.setattr(sizes, "tiny", lambda: less)
     assert main([*SHORT, "--only", "packs", "registers", "--out", str(tmp_path)]) == 1
@@ -123,7 +123,7 @@ def test_a_part_that_fails_keeps_no_other_from_being_measured(tmp_path, monkeypa
 
 @pytest.mark.slow
 def test_models_are_left_out_when_time_is_up(tmp_path, capfd):
-    """A part that has measured nothing has failed, and says what it left out."""
+    """A part without measurements has failed, and names the models left out."""
     assert main([*SHORT, "--only", "models", "--models-s", "-1", "--out", str(tmp_path)]) == 1
     said = capfd.readouterr().err
     assert "left out, since -1 s are up: NMU 4 2" in said
@@ -132,7 +132,7 @@ def test_models_are_left_out_when_time_is_up(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_parts_run_in_processes_of_their_own(tmp_path):
-    """As on a GPU: kernels are compiled in processes, then each part is one, with the options of the whole."""
+    """As on a GPU, kernels compile in processes, and each part is a process with the command's options."""
     words = [*SHORT, "--apart", "--workers", "2", "--only", "packs", "--out", str(tmp_path)]
     assert main(words) == 0
     assert len(read(tmp_path / "packs.csv")) == 3
@@ -141,7 +141,7 @@ def test_parts_run_in_processes_of_their_own(tmp_path):
 
 @pytest.mark.slow
 def test_the_figure_is_a_study_run_and_its_report(tmp_path):
-    """The report's files are copied, with where they come from."""
+    """The report's files are copied with their provenance."""
     file, results = tmp_path / "tiny.yaml", tmp_path / "results"
     file.write_text(
         "{study: tiny, question: 'Does it run?', task: {name: simple}, models: [NMU], seeds: 2, "
@@ -154,7 +154,7 @@ def test_the_figure_is_a_study_run_and_its_report(tmp_path):
 
 
 def test_all_that_is_to_be_measured_is_taken():
-    """Every shape of a full run is one that the engine takes; models of the hidden-size figure come first."""
+    """The engine accepts every shape of a full run; models of the hidden-size figure come first."""
     full, engine = sizes.full(), GpuEngine(emulated=True)
     shapes = {*full.bits, *full.alone, *full.speed, *full.torch, *full.packs, *full.registers, *full.floor}
     cells = [published_cell(*shape) for shape in shapes] + [full.distribution]
@@ -175,7 +175,7 @@ def test_estimates_are_issue_slots_over_instructions():
 
 @pytest.mark.parametrize(("goal", "reached"), [("24", "not reached"), ("25.1", "reached")])
 def test_goals_are_reported_as_reached_or_not(goal, reached):
-    """The best pack of the NMU with 100 inputs and 2 hidden units counts."""
+    """The best pack of the NMU with 100 inputs and 2 hidden units decides on a goal."""
     row: dict[str, Any] = {"model": "NMU", "input_size": 100, "hidden_size": 2, "million_per_s": goal}
     found = speed.wanted([row | {"million_per_s": "1"}, row, row | {"input_size": 4, "million_per_s": "99"}])
     assert found["25 million/s"] == reached
@@ -186,7 +186,7 @@ def test_goals_are_reported_as_reached_or_not(goal, reached):
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [2, 10])
 def test_the_kernel_that_only_draws_does_draw(hidden, monkeypatch):
-    """In its code are the stream's products, the inputs put into shared memory, the sums, and a barrier."""
+    """The kernel's code has the stream's products, the stores to shared memory, the sums, and a barrier."""
     here = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
     layout = _layout(published_cell("NMU", 100, hidden))
@@ -217,7 +217,7 @@ _LOOP = """
 
 
 def test_a_warp_issues_a_loop_as_often_as_its_slowest_thread_needs():
-    """Threads of a warp that loop once, twice or three times part and meet again; both warps' issues are added up."""
+    """Threads of a warp that loop once, twice or three times diverge and meet again; both warps' counts add up."""
     code = warp.parse(_LOOP)
     words = np.zeros(warp.SHARED_FROM // 4 + 64, np.uint32)
     memory = warp.Memory(np.zeros(64, np.uint32), np.zeros(1, np.uint32), words)
@@ -227,13 +227,13 @@ def test_a_warp_issues_a_loop_as_often_as_its_slowest_thread_needs():
 
 
 def test_an_instruction_that_is_not_known_is_named():
-    """Nothing is counted of code that can't be carried out."""
+    """An unknown instruction is an error that names it, and nothing is counted."""
     with pytest.raises(ValueError, match=r"HMMA\.16816\.F32"):
         operations.steps(warp.parse("/*0000*/ HMMA.16816.F32 R4, R8, R12, R4 ;"))
 
 
 def test_without_a_disassembler_it_says_how_to_get_one(capsys):
-    """The exit code is 2, and the package is named."""
+    """Without a disassembler, the exit code is 2, and the message names the package."""
     assert count.main(["--nvdisasm", "/nowhere/nvdisasm"]) == 2
     assert "nvidia-cuda-nvdisasm" in capsys.readouterr().err
 
@@ -242,7 +242,7 @@ def test_without_a_disassembler_it_says_how_to_get_one(capsys):
 @pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm on the PATH")
 @pytest.mark.parametrize(("hidden", "most", "most_alone"), [(2, 6_500, 12_500), (10, 21_000, 27_500)])
 def test_machine_code_has_the_weights_of_the_emulation_in_few_instructions(hidden, most, most_alone):
-    """A block of four issues no more than was wanted, a trial alone no more than when each trial had a block."""
+    """A block of four issues at most the goal; a trial alone issues at most as many as with a block per trial."""
     block, _ = count.block_of(published_cell("NMU", 100, hidden), 1)
     code = count.machine_code(block.layout, block.choices, "nvdisasm")
     assert count.count(hidden, 4, code).instructions <= most

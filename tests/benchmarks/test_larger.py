@@ -1,4 +1,4 @@
-"""The networks of `benchmarks.larger` in JAX are those in torch."""
+"""Agreement of the networks of `benchmarks.larger` in JAX and in torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.stream.trial_stream import Stream
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_in_jax_has_the_logits_of_torch(name: str) -> None:
-    """With the same parameters and rows."""
+    """With equal parameters and rows, both have the same logits."""
     build, is_series, logits = NETWORKS[name]
     assert recipe_of(name).task == Classes(is_series=is_series)
     torch.manual_seed(3)

@@ -1,4 +1,4 @@
-"""What exact weights reach near zero."""
+"""Errors of exact weights near zero."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_exact_units_are_exact_where_numbers_are_large(name: str, exponents: tup
 
 @pytest.mark.parametrize("power", [0, 4])
 def test_rows_are_near_zero_and_not_zero(power: int) -> None:
-    """Numbers fill the range, and none is 0."""
+    """Rows fill the range, without 0."""
     x = rows(power, 2)
     assert float(x.min()) > 0
     assert float(x.max()) == pytest.approx(10.0**-power, rel=1e-2)
@@ -31,7 +31,7 @@ def test_rows_are_near_zero_and_not_zero(power: int) -> None:
 
 
 def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
-    """The stored table is what the command gives; last bits of powers may be others."""
+    """The stored table is reproduced up to the last bits of powers."""
     main(["--out", str(tmp_path / "floors.csv")])
     texts = [(folder / name).read_text() for folder, name in ((tmp_path, "floors.csv"), (RESULTS, "near_zero.csv"))]
     for now, stored in zip(*(csv.DictReader(text.splitlines()) for text in texts), strict=True):
@@ -42,7 +42,7 @@ def test_the_stored_floors_are_computed_again(tmp_path: Path) -> None:
 
 
 def test_the_epsilon_of_a_divisor_makes_the_floor() -> None:
-    """The RealNPU's floor is far above that of the NRU, by what 2^-23 does to the smallest divisors."""
+    """The RealNPU's floor is far above the NRU's, by the effect of 2^-23 on the smallest divisors."""
     floor_of = {(row["target"], row["power"], row["unit"]): float(row["floor"]) for row in floors()}
     assert min(floor_of.values()) >= SPACING
     for power in range(5):

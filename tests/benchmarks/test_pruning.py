@@ -1,4 +1,4 @@
-"""The replay of trials that may be stopped early: what it counts, and that each rule sees the same."""
+"""Replays of pruned trials: counts, and equal inputs of all rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.pruning import RULES, STEPS, Never, Replay, replay
 
 
 class OneOf:
-    """Stops some trials at a step."""
+    """A rule that stops some trials at a step."""
 
     def __init__(self, trials: set[int], step: int) -> None:
         self._trials, self._step = trials, step
@@ -34,7 +34,7 @@ def test_a_replay_counts_steps_and_says_what_was_lost() -> None:
 
 @pytest.mark.parametrize("rule", [name for name in RULES if name != "none"])
 def test_each_rule_keeps_the_best_of_constant_trials(rule: str) -> None:
-    """And stops some of the others; where the best comes first, no rule stops it."""
+    """Each rule stops some trials, and keeps the best if it comes first."""
     curves = [[float(worth)] * STEPS for worth in range(40)]
     found = replay(curves, RULES[rule]())
     assert found.saved > 0
@@ -43,7 +43,7 @@ def test_each_rule_keeps_the_best_of_constant_trials(rule: str) -> None:
 
 @pytest.mark.long
 def test_the_functions_are_trained_and_all_rules_measured(tmp_path: Path) -> None:
-    """Twice the same, with the same seed."""
+    """Equal seeds give equal measurements of all functions and rules."""
     files = []
     for name in ("first.csv", "second.csv"):
         pruning.main(["--pool", "4", "--trials", "4", "--repetitions", "2", "--out", str(tmp_path / name)])

@@ -1,4 +1,4 @@
-"""Searches compared: the ridge's known rate, what each method may see, and rows that are measured once."""
+"""Comparisons of searches: the ridge's known rate, the seeds that a method may see, and rows measured once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RIDGE = QUESTIONS["ridge"]
 
 
 def recorded(question: Question, seen: list[Trial]) -> Question:
-    """Return a question that lists the trials that are trained."""
+    """Return a question that records the trained trials."""
 
     def solved(trials: Sequence[Trial]) -> dict[str, bool]:
         seen.extend(trials)
@@ -50,7 +50,7 @@ def test_the_coins_of_the_ridge_have_its_rate_and_its_optimum_is_the_highest() -
 
 
 def test_coins_of_two_settings_are_independent() -> None:
-    """Otherwise the same seeds would tell settings apart without error."""
+    """The coins of two settings are independent."""
     first, second = ({**ridge.BEST, "width": width} for width in (0.2, 0.9))
     a, b = ([ridge.train(seed, **point)["reached"] for seed in range(3000)] for point in (first, second))
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.08
@@ -58,7 +58,7 @@ def test_coins_of_two_settings_are_independent() -> None:
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_a_method_takes_its_trials_of_its_repetition_alone(method: str) -> None:
-    """And picks the same cell again; fresh seeds, and those of other repetitions, are unseen."""
+    """A method trains only seeds of its repetition, and picks the same cell again."""
     if method == search.SMAC:
         pytest.importorskip("smac")
     seen: list[Trial] = []
@@ -73,7 +73,7 @@ def test_a_method_takes_its_trials_of_its_repetition_alone(method: str) -> None:
 
 
 def test_the_schedule_of_the_nmu_is_possible_in_every_method() -> None:
-    """Parameters that must be ordered are so in the cells that are drawn."""
+    """Drawn cells keep the order of ordered parameters."""
     spec = Task(QUESTIONS["NMU"], 1, 800).spec()
     assert spec.search is not None
     cells = list(possible(Space(spec), Suggestions(Space(spec), spec.search).ask, 30))
@@ -82,7 +82,7 @@ def test_the_schedule_of_the_nmu_is_possible_in_every_method() -> None:
 
 
 def test_rows_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with more repetitions measures only those that are missing, and the table has them all."""
+    """A run with more repetitions measures only the missing ones, and the table has all."""
     calls: list[tuple[str, int]] = []
 
     def counted(method: str) -> Callable[[Task], Pick]:
@@ -108,7 +108,7 @@ def test_rows_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("shift", "is_clear"), [(0.0, False), (0.2, True)])
 def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_clear: bool) -> None:
-    """The p-value of a method whose picks are as good as the search's is great, of one with better ones small."""
+    """The p-value is large for a method as good as the search, and small for a better one."""
     rates = np.random.default_rng(1).uniform(0.5, 0.7, (2, 20)) + np.array([[0.0], [shift]])
     rows = [
         {"question": "q", "method": method, "trials": "800", "rate": f"{rate:.4f}", "rate_seen": "1"}

@@ -1,4 +1,4 @@
-"""The programs behind tasks/docs/theory.md run on a small size, repeat their numbers, and agree with the formulas."""
+"""Small runs of the programs of tasks/docs/theory.md: reproducibility, and agreement with the formulas."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def rows_in(file: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def stored_moments() -> list[dict[str, str]]:
-    """Return the rows of equation 9 and 10 that the document shows."""
+    """Return the rows of equations 9 and 10 in the document."""
     return [row for row in rows_in(RESULTS / "moments.csv") if row["equation"] != "8"]
 
 
 def test_moments_are_simulated_again_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each case has a line for each mean and quantity; the same seed gives the same file, and another another."""
+    """Each case has a line for each mean and quantity; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(moments, "CASES", moments.CASES[::4])
     monkeypatch.setattr(moments, "MEANS", (0.0, 1.5))
     monkeypatch.setattr(moments, "plot", lambda rows, path: None)
@@ -45,16 +45,16 @@ def test_moments_are_simulated_again_alike(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_figure_of_moments_is_drawn(tmp_path: Path, stored_moments: list[dict[str, str]]) -> None:
-    """The rows of the stored file are drawn, and the picture in the results is small enough for a page."""
+    """The rows of the stored file are drawn, and the stored picture is small enough for a page."""
     moments.plot(stored_moments, tmp_path / "moments.png")
     assert (tmp_path / "moments.png").stat().st_size > 10_000
     assert all(file.stat().st_size < 300_000 for file in RESULTS.glob("*.png"))
 
 
 def test_exact_moments_agree_with_the_simulation(stored_moments: list[dict[str, str]]) -> None:
-    """Exact moments are within five standard errors of what is stored, where many samples make them.
+    """Exact moments are within five standard errors of the stored ones, where many samples determine them.
 
-    Few make an NMU's variance with ten inputs away from 0, and a NAC•'s where an input comes near 0.
+    Few samples determine the variance of an NMU with ten inputs away from 0, and that of a NAC• with an input near 0.
     """
     compared = 0
     for row in stored_moments:
@@ -68,7 +68,7 @@ def test_exact_moments_agree_with_the_simulation(stored_moments: list[dict[str, 
 
 
 def test_few_inputs_near_0_make_the_variance_there(stored_moments: list[dict[str, str]]) -> None:
-    """Where inputs cross 0, a simulation has NAC•'s mean, and misses most of its variance."""
+    """With inputs around 0, a simulation has NAC•'s mean, and misses most of its variance."""
     case = {"weights": "tanh σ", "hidden": "2", "weight_variance": "0.1", "input_variance": "0.0833333"}
     stored = {
         row["quantity"]: (float(row["simulated"]), float(row["exact"]))
@@ -80,7 +80,7 @@ def test_few_inputs_near_0_make_the_variance_there(stored_moments: list[dict[str
 
 
 def test_integrals_are_those_of_a_fine_grid() -> None:
-    """A NAC•'s exact moments are sums over many inputs and weights, on both sides of 0."""
+    """A NAC•'s exact moments equal sums over a fine grid of inputs and weights, on both sides of 0."""
     case, mean = moments.Case("NAC-mul", moments.UNIFORM, 2, 0.05, 1.0), 0.5
     sizes = np.concatenate([[0.0], np.logspace(-12, np.log10(np.sqrt(3) + mean), 4001)])
     edges = np.unique(np.concatenate([-sizes, sizes]))
@@ -97,7 +97,7 @@ def test_integrals_are_those_of_a_fine_grid() -> None:
 
 
 def test_the_simulated_passes_are_those_of_the_units() -> None:
-    """Outputs are those of the units' formulas, and derivatives those of finite differences."""
+    """Outputs equal the units' formulas, and derivatives equal finite differences."""
     rng, step = np.random.default_rng(1), 1e-6
     z, weight = rng.uniform(0.5, 2, (3, 40)), rng.uniform(0, 1, (3, 40))
     for through, product in (
@@ -112,7 +112,7 @@ def test_the_simulated_passes_are_those_of_the_units() -> None:
 
 
 def test_the_curvature_is_computed_and_drawn(tmp_path: Path) -> None:
-    """Both observations have a figure and all rows; on a coarse grid only the grid's extremes may differ."""
+    """Both observations have a figure and all rows; on a coarse grid only the extremes may differ."""
     out = tmp_path / "curvature.csv"
     curvature.main(["--grid", "21", "--out", str(out)])
     rows: list[dict[str, Any]] = rows_in(out)
@@ -125,7 +125,7 @@ def test_the_curvature_is_computed_and_drawn(tmp_path: Path) -> None:
 
 
 def test_factors_of_negative_inputs_are_0_at_the_barrier(tmp_path: Path) -> None:
-    """The loss doesn't depend on the other weight there, and the file and the figure are written."""
+    """At the barrier, the loss doesn't depend on the other weight; the file and the figure are written."""
     weight, loss, by_first, by_second = barrier.loss_and_slopes(2.25)
     at = int(np.argmin(abs(weight - barrier.barrier(barrier.INPUT))))
     assert np.ptp(loss[:, at]) == pytest.approx(0, abs=1e-12)
@@ -137,7 +137,7 @@ def test_factors_of_negative_inputs_are_0_at_the_barrier(tmp_path: Path) -> None
 
 
 def test_the_first_updates_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first 1,000 updates of stored trials leave as many negative factors as they end with, and an even number."""
+    """After 1,000 updates, stored trials have their final number of negative factors, which is even."""
     monkeypatch.setattr(starts, "SIZES", (2,))
     monkeypatch.setattr(starts, "read_trials", lambda: read_trials()[:12])
     starts.main(["--seeds", "5", "--out", str(tmp_path / "starts.csv")])

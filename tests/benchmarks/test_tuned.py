@@ -1,4 +1,4 @@
-"""The simulation of tuned methods draws what its laws say, and counts what tests say."""
+"""Draws and counts of the simulation of tuned methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMAL = [law for law in APART if isinstance(law, tuned.Law) and law.noise is tu
 
 @pytest.mark.parametrize("law", APART, ids=lambda law: law.name)
 def test_the_best_values_of_a_law_are_as_far_apart_as_it_says(law):
-    """The noise has a mean of 0, so the best mean of a method is that of its best value."""
+    """The noise has a mean of 0, so a method's best mean is that of its best value."""
     first, second = law.draw(np.random.default_rng(0), 100, 400, law.apart(400))
     best = [values.mean(axis=(0, 1)).max() for values in (first, second)]
     assert best[0] - best[1] == pytest.approx(law.apart(400), abs=0.03)
@@ -32,7 +32,7 @@ def test_outcomes_of_a_seed_are_as_alike_as_a_law_says(law):
 
 
 def test_other_ways_test_what_they_say():
-    """Without a choice all but those that exchange or split seeds are sign flips; exchanging is a permutation test."""
+    """Ways without a choice are sign flips, except those that split seeds; exchanging seeds is a permutation test."""
     first, second = (np.random.default_rng(seed).normal(size=(3, 12, 1)) for seed in (1, 2))
     expected = [stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
                 for d in (first - second)[..., 0]]  # fmt: skip
@@ -43,7 +43,7 @@ def test_other_ways_test_what_they_say():
 
 
 def test_winners_count_as_found_or_false():
-    """A winner is found if it is better; of equal methods any winner is false."""
+    """A winner counts as found if it is better; of equal methods any winner is false."""
     result = (
         np.array([1.0, 1, -1, 1]),
         np.array([[0.5, 1.5], [2, 3], [-2, -1], [-1, 3]]),
@@ -55,7 +55,7 @@ def test_winners_count_as_found_or_false():
 
 @pytest.mark.slow
 def test_tuned_methods_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each truth, size and way; the same seed gives the same file, and another another."""
+    """Each law has a line for each truth, size and way; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(tuned, "SIZES", (10, 12))
     files = []
     for number, seed in enumerate("778"):

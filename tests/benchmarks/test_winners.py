@@ -1,4 +1,4 @@
-"""Reports of equal methods are drawn again alike, and seldom name a winner."""
+"""Reproducible simulations of reports of equal methods, which rarely name a winner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks import winners
 
 @pytest.mark.parametrize("place", range(len(winners.DESIGNS)), ids=[design.name for design in winners.DESIGNS])
 def test_each_design_is_counted_again_alike(place: int) -> None:
-    """A row has the share of studies that a sentence, a bold row or a verdict calls decided; the seed decides which."""
+    """A row has the share of studies with a winner in the sentence, a bold row or a verdict; equal seeds repeat it."""
     row = winners.row(place, studies=6, seed=0)
     assert row == winners.row(place, studies=6, seed=0)
     assert float(row["any"]) >= max(float(row[name]) for name in ("sentence", "bold", "verdict"))
@@ -20,7 +20,7 @@ def test_each_design_is_counted_again_alike(place: int) -> None:
 
 
 def test_a_difference_is_named() -> None:
-    """What is counted is there: a method that is solved always beside one that never is, is named everywhere."""
+    """A method that always succeeds beside one that never does is named everywhere."""
 
     def different(rng: np.random.Generator) -> Any:
         columns = winners.plain(rng, 2, 30)

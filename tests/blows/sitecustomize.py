@@ -1,8 +1,8 @@
-"""A blow at a counted event: the n-th time that a method has done its work, its process sends itself a signal.
+"""A blow at a counted event: after the n-th call of a method, its process sends itself a signal.
 
-So it strikes at the same point of the work however busy the machine is. Python imports this file by itself in each
-process that has its folder on PYTHONPATH; `tests.commands.blow` makes the environment that asks for it. Nothing else
-of the process is touched, and processes that it starts, workers on Ray too, inherit the blow; one of them strikes.
+So it strikes at the same point of the work on any machine. Python imports this file in each process that has its folder
+on PYTHONPATH; `tests.commands.blow` makes the environment. Processes that it starts, workers on Ray too, inherit the
+blow; one of them strikes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BLOW = "STUDY_TEST_BLOW"
 
 
 class Blow(MetaPathFinder):
-    """Waits for a module to be imported, and arms one of its methods.
+    """An import hook that arms one method of a module.
 
     Args:
         method: ``package.module:Class.method``.
-        count: of the call after which it strikes.
-        number: of the signal.
+        count: number of the call after which it strikes.
+        number: number of the signal.
         group: whether the whole process group gets it.
-        marker: a file that is made at the blow; no process strikes once it is there.
+        marker: a file made at the blow; once it exists, no process strikes.
     """
 
     def __init__(self, method: str, count: int, number: int, group: bool, marker: str) -> None:
@@ -40,7 +40,7 @@ class Blow(MetaPathFinder):
         self._count, self._number, self._group, self._marker = count, number, group, Path(marker)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Find the module as it would be found without this, and arm it once it has been executed."""
+        """Find the module as usual, and arm it once it has been executed."""
         if name != self._module:
             return None
         sys.meta_path.remove(self)

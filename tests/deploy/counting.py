@@ -1,4 +1,4 @@
-"""A study of one's own code whose trials last until they are told to hurry, with the same results either way."""
+"""A study of own code whose trials last until they may hurry, with the same results either way."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def train(seed, *, waits: str = "", steps: int = 1, resume=None):
 
 
 def study_file(waits: str, steps: int, name: str = "counting") -> str:
-    """Write the study file; `waits` is a folder of the nodes, and a step lasts 0.1 s if nobody hurries."""
+    """Write the study file; `waits` is a folder of the nodes, and a step lasts 0.1 s unless trials may hurry."""
     return _STUDY.replace("NAME", name).replace("WAITS", waits).replace("STEPS", str(steps))
 
 
 def is_undisturbed(metrics: Mapping[int, Mapping[str, float]], steps: int) -> bool:
-    """Tell whether results, by seed, are those of a run that nothing disturbed."""
+    """Return True if results, by seed, are those of an undisturbed run."""
     totals = {seed: sum((seed + 1) * (step + 1) % 7 for step in range(steps)) for seed in range(SEEDS)}
     return metrics == {seed: {"loss": -float(total)} for seed, total in totals.items()}

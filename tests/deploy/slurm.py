@@ -44,7 +44,7 @@ PartitionName=high Nodes=ALL PriorityTier=2 MaxTime=INFINITE PreemptMode=OFF
 
 
 def missing() -> str | None:
-    """Say which of Slurm's programs aren't here; None if all are."""
+    """Return the missing Slurm programs; None if all are there."""
     absent = [program for program in _PROGRAMS if shutil.which(program) is None]
     return f"Slurm's tests need {', '.join(absent)} (slurm-wlm, munge, util-linux)" if absent else None
 
@@ -53,8 +53,8 @@ class Slurm:
     """A controller at place 1 of a network, and a node at each other place.
 
     Args:
-        network: where it is.
-        folder: its files; all nodes see it, as they see the home folders of users.
+        network: network of the cluster.
+        folder: folder of its files; all nodes see it, like users' home folders.
     """
 
     def __init__(self, network: Network, folder: Path) -> None:
@@ -108,7 +108,7 @@ class Slurm:
             process.wait()
 
     def __call__(self, *words: str) -> str:
-        """Run a command of Slurm, which must succeed, and return what it prints."""
+        """Run a Slurm command, which must succeed, and return its output."""
         done = subprocess.run(
             words, env=self.environment, capture_output=True, text=True, check=False, cwd=self._folder
         )

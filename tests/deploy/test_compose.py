@@ -1,4 +1,4 @@
-"""The compose file is one that Docker Compose takes, and lets nobody in who wasn't asked."""
+"""Validity of the compose file, and limits of its services' access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-# What pip installs lies beside Python, whether or not that is on the PATH.
+# pip's programs lie beside Python, which need not be on the PATH.
 BIN = Path(sys.executable).parent
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "compose"
 FILE = FOLDER / "compose.yaml"
@@ -23,7 +23,7 @@ FILE = FOLDER / "compose.yaml"
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """Return the file as Docker Compose understands it, with all services and nothing set that has a default."""
+    """Return the file as Docker Compose resolves it, with all services and default settings."""
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
     words = [str(BIN / "docker-compose"), "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
@@ -34,14 +34,14 @@ def compose() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the secrets of a set-up."""
+    """Make a set-up's secrets."""
     folder = tmp_path_factory.mktemp("made")
     subprocess.run([FOLDER / "secrets.sh", "--out", folder, "--host", "study.example.org"], check=True)
     return folder
 
 
 def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
-    """Docker Compose checks the file against its schema: a misspelt key is an error."""
+    """Docker Compose rejects a misspelt key by its schema."""
     wrong = tmp_path / "compose.yaml"
     wrong.write_text(FILE.read_text().replace("healthcheck: &ray-health", "heathcheck: &ray-health", 1))
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
@@ -52,7 +52,7 @@ def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
 
 
 def test_nothing_starts_without_secrets() -> None:
-    """Without what secrets.sh makes, Docker Compose says what to run, and starts nothing."""
+    """Without the secrets of secrets.sh, Docker Compose names the command to run, and starts nothing."""
     environment = {"PATH": os.environ["PATH"]}
     words = [str(BIN / "docker-compose"), "-f", str(FILE), "--env-file", os.devnull, "config", "--quiet"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def test_nothing_starts_without_secrets() -> None:
 
 
 def test_no_service_may_do_more_than_it_must(compose: dict[str, Any]) -> None:
-    """Every service runs as nobody, on a file system that it can't write to, with no privileges and with limits."""
+    """Every service runs as nobody, on a read-only file system, without privileges and with limits."""
     for name, service in compose["services"].items():
         assert service["user"] == "1000:1000", name
         assert service["read_only"], name
@@ -73,7 +73,7 @@ def test_no_service_may_do_more_than_it_must(compose: dict[str, Any]) -> None:
 
 
 def test_services_are_watched_and_come_back(compose: dict[str, Any]) -> None:
-    """Every service but those that run once has a health check, and is started again when it dies."""
+    """Every service but those that run once has a health check, and restarts when it dies."""
     for name, service in compose["services"].items():
         once = name.startswith("bucket-")
         assert service["restart"] == ("no" if once else "unless-stopped"), name
@@ -84,7 +84,7 @@ def test_services_are_watched_and_come_back(compose: dict[str, Any]) -> None:
 
 
 def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any]) -> None:
-    """The host listens for TLS alone, on loopback unless asked; all other networks have no way out."""
+    """The host listens for TLS alone, on loopback by default; all other networks have no way out."""
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert set(published) == {"tls"}
     assert {port["host_ip"] for port in published["tls"]} == {"127.0.0.1"}
@@ -96,7 +96,7 @@ def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any])
 
 
 def test_secrets_are_files_that_only_those_get_who_need_them(compose: dict[str, Any], made: Path) -> None:
-    """Every secret is a file that secrets.sh makes; none is in the environment or in a command."""
+    """Every secret is a file from secrets.sh; none is in the environment or in a command."""
     files = {name: Path(secret["file"]) for name, secret in compose["secrets"].items()}
     assert {made / path for path in files.values()} == set((made / "secrets").iterdir())
     secrets = [(made / path).read_text().strip() for path in files.values()]
@@ -120,7 +120,7 @@ def test_secrets_are_files_that_only_those_get_who_need_them(compose: dict[str, 
 
 
 def test_secrets_are_made_once_for_their_owner_alone(made: Path) -> None:
-    """Each secret is long, unlike the others, and readable by one user; a second call changes nothing and says so."""
+    """Each secret is long, unique and readable by one user; a second call reports them and changes nothing."""
     paths = sorted((made / "secrets").iterdir())
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
     owner = {line.split("=")[0]: int(line.split("=")[1]) for line in (made / ".env").read_text().splitlines()[1:]}
@@ -137,7 +137,7 @@ def test_secrets_are_made_once_for_their_owner_alone(made: Path) -> None:
 
 
 def test_the_certificate_names_whom_it_was_made_for(made: Path) -> None:
-    """The certificate is one that clients can trust, for localhost and the name given, and its key is its own."""
+    """The certificate is trusted for localhost and the given name, and its key is its own."""
     names = subprocess.run(
         ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", made / "secrets" / "tls.crt"],
         capture_output=True, text=True, check=True,
@@ -149,7 +149,7 @@ def test_the_certificate_names_whom_it_was_made_for(made: Path) -> None:
 
 
 def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
-    """A name that is none is refused before anything is made."""
+    """An invalid name is refused before anything is made."""
     words = [FOLDER / "secrets.sh", "--out", tmp_path, "--host", "a,IP:8.8.8.8"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -157,7 +157,7 @@ def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
-    """Where openssl refuses, what it says is shown, and no secrets are left half made."""
+    """An error of openssl is shown, and leaves no partial secrets."""
     programs, out = tmp_path / "bin", tmp_path / "out"
     for folder in (programs, out):
         folder.mkdir()
@@ -174,7 +174,7 @@ def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_the_front_is_what_caddy_takes(made: Path) -> None:
-    """Caddy takes its file, with the certificate that was made, and sends both ports on."""
+    """Caddy accepts its file with the certificate, and forwards both ports."""
     environment = os.environ | {
         "STUDY_TLS_CERT": str(made / "secrets" / "tls.crt"),
         "STUDY_TLS_KEY": str(made / "secrets" / "tls.key"),

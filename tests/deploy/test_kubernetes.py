@@ -1,4 +1,4 @@
-"""What Kubernetes is given is what Kubernetes takes, and lets nobody do more than they must."""
+"""Validity of the Kubernetes files, and limits of their pods' rights."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Resources = dict[str, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module", params=["as written", "as built"])
 def resources(request: pytest.FixtureRequest) -> Resources:
-    """Return all resources by their folders, as their files have them, and as Kustomize builds them where it is."""
+    """Return all resources by folder, as in their files, and as built by Kustomize if it is installed."""
     return written() if request.param == "as written" else built()
 
 
 def written() -> Resources:
-    """Read the files, and put the workers with GPUs into the cluster."""
+    """Read the files, and add the workers with GPUs to the cluster."""
     found: Resources = {}
     for path in sorted(KUBERNETES.rglob("*.yaml")):
         if path.name != "kustomization.yaml" and path != GPU_WORKERS:
@@ -43,7 +43,7 @@ def written() -> Resources:
 
 
 def built() -> Resources:
-    """Build the folders by Kustomize, which kubectl has in it."""
+    """Build the folders by kubectl's Kustomize."""
     found = {}
     for build in BUILDS:
         words = [BIN / "kubectl", "kustomize", str(KUBERNETES / build)]
@@ -54,7 +54,7 @@ def built() -> Resources:
 
 
 def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return every pod template, with the name of what it belongs to."""
+    """Yield every pod template, with the name of its owner."""
     for document in documents:
         name, spec = f"{document['kind']} {document['metadata']['name']}", document.get("spec", {})
         if document["kind"] == "RayCluster":
@@ -67,7 +67,7 @@ def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def containers(built: Resources) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Return every container, with its name and its pod."""
+    """Yield every container, with its name and its pod."""
     for documents in built.values():
         for name, template in pods(documents):
             for container in template["spec"]["containers"]:
@@ -79,7 +79,7 @@ def of_kind(built: Resources, kind: str) -> list[dict[str, Any]]:
 
 
 def test_core_kinds_follow_their_schemas(resources: Resources) -> None:
-    """What Kubernetes defines itself follows its schemas, of old and new versions, with no field unknown to them."""
+    """Kubernetes' own kinds follow its schemas, of old and new versions, without unknown fields."""
     checked = 0
     for documents in resources.values():
         for document in documents:
@@ -91,7 +91,7 @@ def test_core_kinds_follow_their_schemas(resources: Resources) -> None:
 
 
 def test_kuberay_kinds_have_known_fields(resources: Resources) -> None:
-    """RayCluster and RayJob have only fields that KubeRay's API reference has, of the right types."""
+    """RayCluster and RayJob have only fields of KubeRay's API reference, of the right types."""
     found = [*of_kind(resources, "RayCluster"), *of_kind(resources, "RayJob")]
     assert {document["kind"] for document in found} == {"RayCluster", "RayJob"}
     for document in found:
@@ -108,7 +108,7 @@ def test_pod_templates_follow_their_schema(resources: Resources) -> None:
 
 
 def test_a_wrong_field_is_noticed(resources: Resources) -> None:
-    """A misspelt field is refused by either schema."""
+    """Either schema refuses a misspelt field."""
     cluster = of_kind(resources, "RayCluster")[0]
     wrong = cluster | {"spec": cluster["spec"] | {"authOption": {"mode": "token"}}}
     with pytest.raises(jsonschema.ValidationError, match="authOption"):
@@ -120,7 +120,7 @@ def test_a_wrong_field_is_noticed(resources: Resources) -> None:
 
 
 def test_no_container_may_do_more_than_it_must(resources: Resources) -> None:
-    """Every container runs as nobody, without privileges, with a memory limit, as the namespace's `restricted` asks."""
+    """Every container is unprivileged, runs as nobody and has a memory limit, as `restricted` requires."""
     for name, container, pod in containers(resources):
         assert pod["securityContext"]["runAsNonRoot"], name
         assert pod["securityContext"]["runAsUser"] > 0, name
@@ -134,7 +134,7 @@ def test_no_container_may_do_more_than_it_must(resources: Resources) -> None:
 
 
 def test_every_server_is_watched_and_says_what_it_needs(resources: Resources) -> None:
-    """Kubernetes is told how to see that a server works, and how much memory and processor every container asks for."""
+    """Every server has a health check, and every container requests memory and processor."""
     for name, container, pod in containers(resources):
         assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
         runs_once = pod.get("restartPolicy") in ("Never", "OnFailure")
@@ -142,14 +142,14 @@ def test_every_server_is_watched_and_says_what_it_needs(resources: Resources) ->
 
 
 def test_only_the_head_may_ask_kubernetes(resources: Resources) -> None:
-    """Only the head's pod, with the autoscaler in it, is given credentials of Kubernetes."""
+    """Only the head's pod, with the autoscaler in it, has Kubernetes credentials."""
     for documents in resources.values():
         for name, template in pods(documents):
             assert template["spec"].get("automountServiceAccountToken", True) == name.endswith(" head"), name
 
 
 def test_secrets_are_only_named(resources: Resources) -> None:
-    """No resource holds a secret; those that are named are those that the documentation makes."""
+    """No resource contains a secret; the documentation creates all secrets that are named."""
     text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     named = set()
     for name, container, pod in containers(resources):
@@ -179,13 +179,13 @@ def test_the_cluster_asks_for_a_token_and_grows(resources: Resources) -> None:
 
 
 def test_each_job_says_how_far_the_cluster_grows(resources: Resources) -> None:
-    """A cluster that is idle has no cores: a job that doesn't say how many it wants finds none, and fails."""
+    """Each job requests its number of cores, because an idle cluster has none."""
     for job in of_kind(resources, "RayJob"):
         assert re.search(r"^study run \S+ .*--workers \d+", job["spec"]["entrypoint"])
 
 
 def test_builds_are_whole() -> None:
-    """The overlays have the groups of workers that they promise, and no image is left unnamed."""
+    """The overlays have their groups of workers, and every image has a name."""
     found = built()
     groups = {
         build: {group["groupName"] for group in cluster["spec"]["workerGroupSpecs"]}
@@ -200,7 +200,7 @@ def test_builds_are_whole() -> None:
 
 
 def test_nobody_talks_to_anybody_unless_it_is_said(resources: Resources) -> None:
-    """A policy forbids all traffic of all pods; each pod that is here has a policy of its own that allows some."""
+    """A policy forbids all traffic; each pod here has a policy of its own that allows some."""
     named = {found["metadata"]["name"]: found["spec"] for found in of_kind(resources, "NetworkPolicy")}
     policies = list(named.values())
     nothing = [policy for policy in policies if not policy["podSelector"] and not {"ingress", "egress"} & set(policy)]
@@ -213,7 +213,7 @@ def test_nobody_talks_to_anybody_unless_it_is_said(resources: Resources) -> None
 
 
 def test_the_front_has_tls_for_every_name(resources: Resources) -> None:
-    """Each name of the ingress is in its certificate's list, and plain HTTP is sent to TLS."""
+    """Each name of the ingress is in its certificate's list, and plain HTTP is redirected to TLS."""
     for found in of_kind(resources, "Ingress"):
         covered = {host for tls in found["spec"]["tls"] for host in tls["hosts"]}
         assert {rule["host"] for rule in found["spec"]["rules"]} == covered
@@ -223,13 +223,13 @@ def test_the_front_has_tls_for_every_name(resources: Resources) -> None:
 
 
 def test_mlflow_is_told_what_compose_tells_it() -> None:
-    """Kustomize reads no file outside its folder: its copy of MLflow's settings is that of compose."""
+    """The copy of MLflow's settings equals that of compose."""
     copy = KUBERNETES / "base" / "mlflow-auth.ini"
     assert copy.read_text() == (ROOT / "deploy" / "compose" / "mlflow-auth.ini").read_text()
 
 
 def test_every_file_is_part_of_something() -> None:
-    """No file of a base or an overlay is forgotten in its kustomization.yaml."""
+    """Every file of a base or an overlay is in its kustomization.yaml."""
     for listing in KUBERNETES.rglob("kustomization.yaml"):
         text = listing.read_text()
         yaml.safe_load(text)

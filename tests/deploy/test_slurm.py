@@ -1,4 +1,4 @@
-"""Studies on a real Slurm cluster of two nodes: trained, stopped, requeued, preempted, and ended by force."""
+"""Studies on a real Slurm cluster of two nodes: trained, stopped, requeued, preempted, and killed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Lab:
         return found == {self.network.address(number) for number in NODES}
 
     def keep_ray_from_starting(self) -> None:
-        """Let `ray start` wait for ever, on all nodes."""
+        """Make `ray start` wait for ever, on all nodes."""
         programs = self.folder / "bin"
         programs.mkdir()
         (programs / "study").symlink_to(BIN / "study")
@@ -70,11 +70,11 @@ class Lab:
         self.slurm.environment["STUDY_BIN"] = str(programs)
 
     def hurry(self) -> None:
-        """Let the trials take no longer than they must."""
+        """Let the trials end as soon as possible."""
         (self.waits / "hurry").touch()
 
     def wait_until_ended(self, job: str, state: str) -> None:
-        """Wait until a job has ended, and check how. Between two runs, a job may look ended for a moment."""
+        """Wait until a job has ended, and check its state. Between two runs, a job may look ended for a moment."""
         assert wait_for(lambda: self._ended(job), "the end of the job") == state, self.log(job)
 
     def _ended(self, job: str) -> str | None:
@@ -82,7 +82,7 @@ class Lab:
         return state if state not in _UNENDED else None
 
     def wait_until_whole(self, job: str) -> None:
-        """Wait until all trials have results and the job has ended; they are those of an undisturbed run."""
+        """Wait until the job has ended and all trials have the results of an undisturbed run."""
         wait_for(lambda: len(self._results()) == SEEDS, "all results")
         self.wait_until_ended(job, "COMPLETED")
         found = self._results()
@@ -114,7 +114,7 @@ def lab() -> Iterator[Lab]:
 
 
 def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
-    """Both nodes train, a second job trains beside the first, and no secret is seen in what others can read."""
+    """Both nodes train, a second job trains beside the first, and no secret is readable by others."""
     secret = "not-to-be-seen"
     secrets = lab.folder / "secrets"
     secrets.write_text(f"AWS_SECRET_ACCESS_KEY={secret}\n")
@@ -141,7 +141,7 @@ def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
 
 
 def test_a_job_whose_time_is_over_before_the_study_begins_is_requeued(lab: Lab) -> None:
-    """Slurm's notice comes while the job waits for Ray's nodes: it ends without a study, back in the queue."""
+    """A notice while the job waits for Ray's nodes requeues it without a study."""
     lab.keep_ray_from_starting()
     job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@60"])
     wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the job to requeue itself")
@@ -150,7 +150,7 @@ def test_a_job_whose_time_is_over_before_the_study_begins_is_requeued(lab: Lab) 
 
 
 def test_a_preempted_job_goes_on(lab: Lab) -> None:
-    """A job of a partition with priority takes the nodes; Slurm runs the study's job again when they are free."""
+    """After preemption by a partition with priority, Slurm runs the study's job again on free nodes."""
     job = lab.submit("counting.yaml")
     lab.wait_until_trains(job)
     words = ["--parsable", "--partition=high", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=true"]
@@ -173,7 +173,7 @@ def test_a_node_that_dies_requeues_the_job(lab: Lab) -> None:
 
 
 def test_a_cancelled_job_leaves_nothing_behind(lab: Lab) -> None:
-    """`scancel` ends the study and Ray on all nodes; another job goes on with what is stored."""
+    """`scancel` ends the study and Ray on all nodes; another job goes on with the stored results."""
     job = lab.submit("counting.yaml")
     lab.wait_until_trains(job)
     lab.slurm("scancel", job)

@@ -1,4 +1,4 @@
-"""The layers in docs/architecture.md are those of the import rule."""
+"""Agreement of the layers in docs/architecture.md with the import rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docs.marks import ROOT
 
 
 def test_the_layers_are_those_of_the_import_rule() -> None:
-    """The table names the modules of each layer, from the top to the bottom, as the rule does that checks them."""
+    """The table lists the modules of each layer from top to bottom, as in the import rule."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     rules = settings["importlinter"]["contracts"]
     [layers] = [rule["layers"] for rule in rules if rule.get("containers") == ["study"]]

@@ -1,4 +1,4 @@
-"""docs/reference/columns.md has the columns that the code describes."""
+"""Agreement of docs/reference/columns.md with the columns in the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_tables_are_as_described() -> None:
 
 
 def test_a_changed_row_is_stale() -> None:
-    """A row that isn't as described is put right; what stands outside the marks is left alone."""
+    """A changed row is restored; text outside the marks is kept."""
     row = next(line for line in TEXT.splitlines(keepends=True) if line.startswith("| `success_rate` |"))
     for changed in (row.replace("solved", "shot"), ""):
         assert columns.updated(TEXT.replace(row, changed, 1)) == TEXT

@@ -1,4 +1,4 @@
-"""The tables on the results pages of other fields repeat the files that the service wrote."""
+"""Agreement of the tables on other fields' results pages with the stored files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def interval(row: dict[str, str], name: str) -> str:
-    """Write a rate of a row with its interval."""
+    """Format a row's rate with its interval."""
     value, low, high = (float(row[name + end]) for end in ("", "_lower", "_upper"))
     return rate(value, (low, high))
 
@@ -49,7 +49,7 @@ def test_shares_are_those_of_the_sources() -> None:
 
 
 def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
-    """The page on hidden units has the rates that the command on it gives."""
+    """The page on hidden units has the rates of its command."""
     folder = RESULTS / "hidden-size"
     text = (folder / "README.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", text, re.MULTILINE)
@@ -72,7 +72,7 @@ def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
 
 
 def test_rates_with_two_negative_factors_are_those_of_the_cells() -> None:
-    """The page on hidden units in small has the rates of ten hidden units, with both starts and operations."""
+    """The page on small networks has the rates of ten hidden units, with both starts and operations."""
     folder = RESULTS / "hidden-units"
     text = (folder / "README.md").read_text(encoding="utf-8")
     shown = re.findall(_INTERVAL, text)

@@ -1,4 +1,4 @@
-"""The tables of hyperparameters in docs/reference/study-file.md are what is declared."""
+"""Agreement of the hyperparameter tables in docs/reference/study-file.md with the declarations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_tables_are_as_declared() -> None:
 
 
 def test_a_changed_row_is_stale() -> None:
-    """A row that isn't as declared is put right; what stands outside the marks is left alone."""
+    """A changed row is restored; text outside the marks is kept."""
     row = "| `learning_rate` | > 0 | 1e-3 |\n"
     assert row in TEXT
     for changed in (row.replace("1e-3", "1e-2"), ""):

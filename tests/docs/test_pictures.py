@@ -1,4 +1,4 @@
-"""Pictures of pages are made with one command."""
+"""Screenshots of pages by the command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def size(png: bytes) -> tuple[int, int]:
 @pytest.mark.skipif(browser_path() is None, reason="no browser on PATH")
 @pytest.mark.parametrize("full_page", [False, True])
 def test_a_picture_of_each_width_and_scheme(tmp_path: Path, full_page: bool) -> None:
-    """Each is as wide as its name says, as high as the screen or the page, and dark is not light."""
+    """Each picture has the width of its name and the height of the screen or the page; dark differs from light."""
     page = tmp_path / "a page.html"
     page.write_text(PAGE)
     command = [sys.executable, "-m", "docs.pictures", str(page), "--out", str(tmp_path / "new")]

@@ -1,4 +1,4 @@
-"""The documentation site is built without a warning: every link leads somewhere, and every page is in the contents."""
+"""A build of the documentation site without warnings: no dead links, and every page in the contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the tasks names all that they declare."""
+"""Completeness of the page of the tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def section(task: str) -> str:
 
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_fields_models_and_defaults_are_on_the_page(name):
-    """Each field of a task stands in its section with its default, and so does each model that only it knows."""
+    """Each field of a task is in its section with its default, and so is each of its own models."""
     task, text = packed_task(name), section(name)
     for model in task.model_names:
         assert f"`{model}`" in text, model
@@ -40,7 +40,7 @@ def test_fields_models_and_defaults_are_on_the_page(name):
 
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_metrics_are_on_the_page(name):
-    """Each metric is named, those of a length or a number by the first of them or a letter."""
+    """Each metric is named; those of lengths or numbers by the first of them or a letter."""
     text = section(name)
     for metric in packed_task(name)().measured():
         stem = re.sub(r"_at_-?\d+$", "_at_", metric)
@@ -49,7 +49,7 @@ def test_metrics_are_on_the_page(name):
 
 @pytest.mark.usefixtures("mnist")
 def test_presets_are_on_the_page():
-    """The table names the presets of each task that trains in packs."""
+    """The table names the presets of each packed task."""
     for preset in preset_names():
         task = load_spec(preset).task_name
         if offers.is_offered("stable_tasks", task):

@@ -1,4 +1,4 @@
-"""The tables of tasks/docs/which-unit.md and of success by hidden units are those of the results."""
+"""Agreement of tasks/docs/which-unit.md and the tables of hidden units with the results."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from docs import which_unit
 
 @pytest.mark.parametrize("page", which_unit.PAGES, ids=lambda page: page.parent.name)
 def test_the_tables_are_those_of_the_results(page: Path) -> None:
-    """Each table of the page follows from cells that tasks/docs/results holds."""
+    """Each table of the page follows from the cells of tasks/docs/results."""
     text = page.read_text(encoding="utf-8")
     assert which_unit.updated(text) == text, "stale: run `python -m docs.which_unit`"
 
 
 @pytest.mark.parametrize("page", which_unit.PAGES, ids=lambda page: page.parent.name)
 def test_a_changed_number_is_stale(page: Path) -> None:
-    """A number that isn't a result's is put right; what stands outside the marks is left alone."""
+    """A changed number is restored; text outside the marks is kept."""
     text = page.read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if line.startswith("| − | NAU |"))
     assert which_unit.updated(text.replace(row, row.replace("2", "1"))) == text
 
 
 def test_the_summary_of_the_page_is_true() -> None:
-    """The units that it names have the highest rate on the ranges that it names, and the others have it nowhere."""
+    """The units named have the highest rate on the ranges named, and other units nowhere."""
     rows = which_unit.cells("single-module/cells.csv")
     solved = {(row["operation"], row["model"], row["label_range"]): int(row["solved"]) for row in rows}
     ranges = list(dict.fromkeys(row["label_range"] for row in rows))

@@ -1,4 +1,4 @@
-"""What a fault strikes: a cluster, a store, MLflow on PostgreSQL, and a study in full swing."""
+"""The test bed of the fault campaign: a cluster, a store, MLflow on PostgreSQL, and a study in progress."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ protocol: {iterations: 300000, evaluate_every: 15000, evaluation_rows: 50}
 
 @functools.cache
 def undisturbed() -> list[Result]:
-    """Train the study in this process, in one go; kept on disk for as long as no code has changed."""
+    """Train the study in this process, in one go; cached on disk until the code changes."""
     code = hashlib.sha256(SPEC.encode())
     for folder in ("study", "units", "tasks"):
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -79,18 +79,18 @@ def _raise_failure(event: Event) -> None:
 
 
 def bits(folder: StudyStore) -> list[Result]:
-    """Return what must not depend on how the study was run."""
+    """Return the part of the results that doesn't depend on the way of running."""
     results = [replace(result, training_s=0.0) for result in table_results(folder.read_results())]
     return sorted(results, key=lambda result: result.trial.id)
 
 
 @dataclass
 class Driver:
-    """A driver's process, and all it has said.
+    """A driver's process, and its output.
 
     Args:
-        process: of it.
-        log: where it speaks.
+        process: the process.
+        log: the file of its output.
     """
 
     process: subprocess.Popen[bytes]
@@ -98,16 +98,16 @@ class Driver:
 
     @property
     def told(self) -> str:
-        """Return what it has said, its lines joined."""
+        """Return its output, with the lines joined."""
         return " ".join(self.log.read_text(errors="replace").split())
 
     @property
     def runs(self) -> bool:
-        """Say whether it still runs."""
+        """Return True if it is running."""
         return self.process.poll() is None
 
     def wait(self, timeout_s: float = DEADLINE_S) -> int:
-        """Wait for its end, and give its exit code."""
+        """Wait for its end, and return its exit code."""
         try:
             return self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -120,15 +120,15 @@ class Driver:
 
 @dataclass
 class Strike:
-    """What was going on when a fault struck, and when it went on.
+    """The state of the study when a fault struck, and the time at which progress resumed.
 
     Args:
-        at: by this process's clock.
-        iterations: of the packs that had a checkpoint.
-        done: the packs that were stored.
-        since_checkpoint_s: age of the oldest of the checkpoints of packs that were training: what was lost at most.
-        until_told: what the driver says when it has noticed; None if progress counts from the fault on. What a worker
-            does between its raylet's end and its own isn't recovery.
+        at: time by this process's clock.
+        iterations: iterations of the packs with a checkpoint.
+        done: the stored packs.
+        since_checkpoint_s: age of the oldest checkpoint of packs in training: an upper bound of the loss.
+        until_told: the driver's message on noticing; None if progress counts from the fault on. Work of a worker
+            between its raylet's end and its own isn't recovery.
     """
 
     at: float
@@ -143,7 +143,7 @@ class Study:
     """A study of this test's own.
 
     Args:
-        bed: where it runs.
+        bed: the bed on which it runs.
         root: the store's address.
     """
 
@@ -162,21 +162,21 @@ class Study:
 
     @property
     def disk(self) -> Disk:
-        """Return the file system that its store has for itself."""
+        """Return the file system of its store."""
         return self.bed.disks[-1]
 
     @property
     def done(self) -> int:
-        """Count the packs that are stored."""
+        """Count its stored packs."""
         return len(self._done)
 
     @property
     def folder(self) -> StudyStore:
-        """Return its store, from which nothing is set aside by looking at it."""
+        """Return its store, opened without setting anything aside."""
         return Store(self.root, read_only=True).study(self.name)
 
     def run(self, *more: str, kept: bool = False) -> Driver:
-        """Start a driver; one that is kept is started again if it is killed."""
+        """Start a driver; a kept one is restarted if it is killed."""
         words = [
             *(["keep", "--"] if kept else []),
             "run",
@@ -193,7 +193,7 @@ class Study:
         return self.drivers[-1]
 
     def run_again(self) -> Driver:
-        """Start another driver after the last one's end: what its workers did until they ended isn't progress yet."""
+        """Start another driver after the last one's end; earlier progress of its workers doesn't count."""
         with suppress(StudyError, OSError):
             self._look()
         strike = self.strikes[-1]
@@ -202,7 +202,7 @@ class Study:
         return self.run()
 
     def until_midway(self, driver: Driver, *, done: int = 3) -> None:
-        """Wait until some packs are done, and every worker has kept a checkpoint of another."""
+        """Wait until some packs are done, and every worker has a checkpoint of another."""
 
         def midway() -> bool:
             assert driver.runs, f"the driver ended too early: {driver.told[-3000:]}"
@@ -212,7 +212,7 @@ class Study:
 
     @contextmanager
     def struck(self, until_told: str | None = None) -> Iterator[Strike]:
-        """Note what goes on now, strike, and see when it goes on again, counted once the driver has noticed."""
+        """Note the current state for a strike; progress counts once the driver has noticed."""
         now = time.monotonic()
         runs = any(driver.runs for driver in self.drivers)
         training = {k: v for k, v in self._iterations.items() if runs and k not in self._done}
@@ -222,7 +222,7 @@ class Study:
         self.strikes.append(strike)
 
     def until_progress(self) -> None:
-        """Wait until what was going on at the last strike goes on."""
+        """Wait until the packs of the last strike make progress."""
         strike = self.strikes[-1]
 
         def goes_on() -> bool:
@@ -232,7 +232,7 @@ class Study:
         wait_for(goes_on, "progress after the fault", DEADLINE_S)
 
     def end(self) -> None:
-        """End the drivers that are left, and stop looking."""
+        """End the remaining drivers, and stop looking."""
         for driver in self.drivers:
             if driver.runs:
                 driver.signal(signal.SIGCONT)
@@ -248,7 +248,7 @@ class Study:
                 self._look()
 
     def _look(self) -> None:
-        """Look at packs done before those half done, so that one between the two counts as one of them."""
+        """Read finished packs before unfinished ones, so that a pack finishing in between counts as finished."""
         folder = self.folder
         kept = {pack: iteration for pack, _, iteration in folder.checkpoints()}
         now = time.monotonic()
@@ -270,16 +270,16 @@ class Study:
 
 @dataclass
 class Bed:
-    """Everything a study needs, running.
+    """Everything that a study needs, running.
 
     Args:
-        folder: for files; its path is short.
-        network: that this process is in.
-        nodes: of the cluster.
-        service: MLflow and what it stands on.
+        folder: folder of files; its path is short.
+        network: network of this process.
+        nodes: nodes of the cluster.
+        service: MLflow and its database.
         s3: an object store that every node reaches.
-        s3_environment: what its clients need.
-        clock: of all processes of the cluster and its drivers; None if it is the machine's.
+        s3_environment: the environment of its clients.
+        clock: clock of all processes of the cluster and its drivers; None for the machine's.
     """
 
     folder: Path
@@ -303,7 +303,7 @@ class Bed:
         return study
 
     def _bucket(self) -> str:
-        """Return the URL of a bucket of an object store."""
+        """Return the URL of an object store's bucket."""
         name = f"bucket-{uuid.uuid4().hex}"
         make_bucket(self.s3_environment, name)
         return f"s3://{name}/studies"
@@ -331,7 +331,7 @@ class Bed:
         return Driver(process, path)
 
     def mend(self) -> None:
-        """End what is left of earlier studies, and bring back whatever they found ended, paused, cut off or full."""
+        """End processes of earlier studies, and repair whatever they left ended, paused, cut off or full."""
         while self.studies:
             self.studies.pop().end()
         while self.disks:
@@ -344,16 +344,16 @@ class Bed:
         self.nodes.mend()
 
     def trainers(self) -> list[int]:
-        """Find the processes that train packs."""
+        """Return the processes that train packs."""
         return [p for number in WORKERS for p in self.network.processes(number, "Trainable.train")]
 
     def trainer(self) -> int:
-        """Find one of them, once there is one."""
+        """Wait for a process that trains a pack, and return it."""
         wait_for(self.trainers, "a process that trains")
         return self.trainers()[0]
 
     def runs_of(self, study: str) -> Counter[tuple[str, str | None, str]]:
-        """Count the runs that MLflow has of a study, by kind, trial (None for those of other kinds) and state."""
+        """Count MLflow's runs of a study, by kind, trial (None for other kinds) and state."""
         client = MlflowClient(self.service.mlflow.address)
         experiment = client.get_experiment_by_name(study)
         found: Counter[tuple[str, str | None, str]] = Counter()
@@ -368,10 +368,10 @@ class Bed:
 
 @contextmanager
 def opened(*, own_clock: bool = False) -> Iterator[Bed]:
-    """Start everything, and end it.
+    """Start everything, yield it, and end it.
 
     Args:
-        own_clock: give the cluster and its drivers a clock that can be set back.
+        own_clock: whether the cluster and its drivers have a clock that can be set back.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())
@@ -394,7 +394,7 @@ def opened(*, own_clock: bool = False) -> Iterator[Bed]:
 
 
 def _object_store(address: str, folder: Path) -> tuple[Server, dict[str, str]]:
-    """Return a server of S3's protocol that listens where the nodes are; it asks for no password."""
+    """Return a server of S3's protocol in the nodes' network; it requires no password."""
     url = f"http://{address}:5000"
     command = [sys.executable, "-m", "moto.server", "-H", address, "-p", "5000"]
     environment = {

@@ -1,4 +1,4 @@
-"""The bed that faults strike: started once for all of them."""
+"""The test beds of the fault campaign, started once for all faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import postgres_programs
 
 @pytest.fixture(scope="module")
 def bed() -> Iterator[Bed]:
-    """Return a cluster of three nodes, MLflow on PostgreSQL, and an object store."""
+    """Yield a cluster of three nodes, MLflow on PostgreSQL, and an object store."""
     _prepare()
     with opened() as found:
         yield found
@@ -22,7 +22,7 @@ def bed() -> Iterator[Bed]:
 
 @pytest.fixture
 def bed_with_clock() -> Iterator[Bed]:
-    """Return the same with a clock that can be set back."""
+    """Yield the same with a clock that can be set back."""
     _prepare()
     if shutil.which("cc") is None:
         pytest.skip("a clock that can be set back needs a C compiler")
@@ -40,6 +40,6 @@ def _prepare() -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Tell of a failure when it happens: the others take minutes."""
+    """Print a failure when it happens: the others take minutes."""
     if report.failed:
         print(report.longreprtext, flush=True)

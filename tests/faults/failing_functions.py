@@ -1,6 +1,6 @@
-"""Training functions that break what they can reach: the module of the studies in `test_own_code`.
+"""Training functions that break everything they can reach: the module of the studies in `test_own_code`.
 
-Of twelve seeds, seed 5 fails in a way of its own; where every seed changes the process, none may fail.
+Of twelve seeds, seed 5 fails in its own way; where every seed changes the process, none may fail.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class UnprintableError(Exception):
 
 
 class PanicException(BaseException):
-    """Stands for the panics of Rust extensions, which derive from BaseException."""
+    """A stand-in for the panics of Rust extensions, which derive from BaseException."""
 
 
 def panic():
@@ -85,7 +85,7 @@ def elsewhere(seed, *, how: str = "a"):
 
 @seeded
 def untidy(seed, *, how: str = "a"):
-    """Find a tidy process, and leave an untidy one."""
+    """Check that the process is clean, and leave it changed."""
     import torch
 
     found = (
@@ -140,7 +140,7 @@ def empty_message(seed, *, how: str = "a"):
 
 @seeded
 def orphaning(seed, *, how: str = "a"):
-    """Leave a process that has a session of its own; its command says whose it is."""
+    """Leave a process in a session of its own, whose command names its owner."""
     subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(1000)  # {how}"], start_new_session=True)
     return result(seed)
 
@@ -150,6 +150,6 @@ NOISE = []
 
 @seeded
 def leaking(seed, *, how: str = "a"):
-    """Return what depends on how many trials this process has run."""
+    """Return a value that depends on the number of trials run in this process."""
     NOISE.append(seed)
     return {"loss": float(len(NOISE))}

@@ -1,4 +1,4 @@
-"""What must hold after a fault, and what it cost."""
+"""Invariants after a fault, and its costs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Cost:
     """A line of the table.
 
     Args:
-        fault: what happened.
-        lost: results that were there before and not in the end.
-        again_s: seconds of training that were done again, at most: age of the checkpoint that it went on from.
+        fault: the fault.
+        lost: results that existed before and not at the end.
+        again_s: upper bound of repeated training in seconds: age of the checkpoint used.
         duplicated: results in more than one file, and runs of MLflow beyond one a trial.
-        recovered_s: from the fault until every pack that was training had got further; the time that what was broken
-            stayed broken is in it.
-        published: by whom the last of the runs was published.
-        told: what the user was told.
+        recovered_s: seconds from the fault until every pack in training had made progress, including the time that
+            the broken part stayed broken.
+        published: the publisher of the last run.
+        told: the message to the user.
     """
 
     fault: str
@@ -40,10 +40,10 @@ class Cost:
 
 
 def check(study: Study, fault: Fault) -> Cost:
-    """Wait for the last driver's end, and check every law.
+    """Wait for the last driver's end, and check every invariant.
 
     Raises:
-        AssertionError: if one doesn't hold.
+        AssertionError: if an invariant doesn't hold.
     """
     bed, driver = study.bed, study.drivers[-1]
     code = driver.wait()
@@ -76,7 +76,7 @@ def _trials_of(study: Study, packs: frozenset[str]) -> set[str]:
 
 
 def _check_store(study: Study) -> int:
-    """Every trial has exactly one result, in one believed file, with the undisturbed bits; nothing is half done."""
+    """Check that every trial has exactly one result, in one valid file, with the undisturbed bits."""
     folder = study.folder
     results = [r for pack in folder.pack_ids() for r in table_results(folder.read_pack(pack)[0])]
     counts = Counter(result.trial.id for result in results)
@@ -90,7 +90,7 @@ def _check_store(study: Study) -> int:
 
 
 def _check_runs(bed: Bed, study: Study) -> int:
-    """Every trial and every cell has exactly one run, finished; none is left running, the study's own neither."""
+    """Check that every trial and cell has exactly one finished run, and no run is active."""
     runs = bed.runs_of(study.name)
     states = Counter(state for _, _, state in runs.elements())
     trials = Counter(trial for kind, trial, _ in runs.elements() if kind == "trial")
@@ -103,7 +103,7 @@ def _check_runs(bed: Bed, study: Study) -> int:
 
 
 def _sentence(study: Study, fault: Fault) -> str:
-    """Return the line in which the user was told, without what is only so here."""
+    """Return the line that told the user, without paths and numbers of this run."""
     for driver in study.drivers:
         for line in driver.log.read_text(errors="replace").splitlines():
             if fault.told and fault.told[0] in line:

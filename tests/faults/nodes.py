@@ -1,4 +1,4 @@
-"""A real Ray cluster on this machine: a head without a core, and workers with one each, each at its own place."""
+"""A real Ray cluster on this machine: a head without a core, and workers with a core and an address each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKERS = (2, 3)
 ROOT = Path(__file__).resolve().parents[2]
 _PORT = 6379
 _LOSES_A_NODE_AFTER = {
-    # A node is lost when it missed three checks in a row: within 15 s here, by Ray's own settings within about 40 s.
+    # A node is lost after three missed checks in a row: within 15 s here, by Ray's own settings within about 40 s.
     "RAY_health_check_initial_delay_ms": "5000",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "4000",
@@ -33,12 +33,12 @@ print(sum(node.state == 0 for node in nodes.values()))
 
 
 class Nodes:
-    """A cluster that asks for a token.
+    """A cluster that requires a token.
 
     Args:
-        network: where its places are.
-        folder: for its logs and sockets; its path must be short.
-        environment: added to every node's.
+        network: network of its places.
+        folder: folder of its logs and sockets; its path must be short.
+        environment: variables added to every node's environment.
     """
 
     def __init__(self, network: Network, folder: Path, environment: Mapping[str, str]) -> None:
@@ -65,7 +65,7 @@ class Nodes:
         )
 
     def start_all(self) -> None:
-        """Start the head, then the workers, and wait until they know each other."""
+        """Start the head, then the workers, and wait until all are connected."""
         self.start(1)
         wait_for(lambda: self.count() == 1, "the head")
         for number in WORKERS:
@@ -73,11 +73,11 @@ class Nodes:
         self.wait_for_all()
 
     def wait_for_all(self) -> None:
-        """Wait until all nodes are there."""
+        """Wait until all nodes are connected."""
         wait_for(lambda: self.count() == 1 + len(WORKERS), "all nodes")
 
     def mend(self) -> None:
-        """Start what has ended, as a supervisor of the machines would."""
+        """Restart ended nodes, as a supervisor of the machines would."""
         if self.ended(1):
             for number in (1, *WORKERS):
                 self.kill(number)
@@ -91,7 +91,7 @@ class Nodes:
         self.wait_for_all()
 
     def ended(self, number: int) -> bool:
-        """Say whether a node's own supervisor, which ends with its raylet, has ended."""
+        """Return True if a node's own supervisor, which ends with its raylet, has ended."""
         return self._roots[number].poll() is not None
 
     def kill(self, number: int) -> None:
@@ -105,7 +105,7 @@ class Nodes:
         self._roots[number].wait()
 
     def end(self) -> None:
-        """End all nodes, and wait for each supervisor: one that nobody waits for fails the run at its end."""
+        """End all nodes, and wait for each supervisor: an unawaited one fails the run at its end."""
         for number in self._roots:
             self.kill(number)
 

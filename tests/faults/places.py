@@ -1,6 +1,6 @@
-"""Networks that can be cut, disks that can be full, clocks that can be set back: real ones, of this test's own.
+"""Networks that can be cut, disks that can be full, clocks that can be set back: real ones, for this test only.
 
-All of it needs root, and Linux.
+All of it requires root, and Linux.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 
 
 def missing() -> str | None:
-    """Say what isn't there that faults need; None if all is."""
+    """Return the missing requirements of faults; None if all are there."""
     if os.geteuid() != 0:
         return "these faults need root: they cut networks and fill file systems of their own"
     absent = [program for program in ("ip", "nsenter", "mount", "fallocate") if shutil.which(program) is None]
@@ -38,9 +38,9 @@ def sh(*command: str) -> None:
 
 
 class Network:
-    """A bridge in a network namespace of its own, which this process is in, and places on it that can be cut off.
+    """A bridge in a network namespace of its own, which this process is in, with places on it that can be cut off.
 
-    Whatever is started in it can be found by the namespace, whatever has become of its parents, and is ended with it.
+    Every process started in it is found by the namespace, whatever became of its parents, and ends with it.
     """
 
     _made = itertools.count()
@@ -96,7 +96,7 @@ class Network:
     def start(
         self, number: int, words: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: str
     ) -> subprocess.Popen[bytes]:
-        """Start a process in a place and in a folder, where a file gets what it prints."""
+        """Start a process in a place and in a folder, with its output in a file."""
         with (folder / log).open("ab") as output:
             return subprocess.Popen(
                 [*self.inside(number), *words],
@@ -109,15 +109,15 @@ class Network:
             )
 
     def cut(self, number: int) -> None:
-        """Pull a place's cable."""
+        """Disconnect a place."""
         sh("ip", "link", "set", f"cable{number}", "down")
 
     def mend(self, number: int) -> None:
-        """Plug it in again."""
+        """Reconnect a place."""
         sh("ip", "link", "set", f"cable{number}", "up")
 
     def processes(self, number: int, word: str = "") -> list[int]:
-        """Find the processes in a place, but for this one, whose command has that word."""
+        """Return the processes in a place, except this one, whose command has a word."""
         at = Path("/proc/self/ns/net") if number == 1 else Path("/run/netns", self._places[number])
         inode = at.stat().st_ino
         found = []
@@ -134,13 +134,13 @@ class Network:
         self.send(number, word, signal.SIGKILL)
 
     def send(self, number: int, word: str, what: signal.Signals) -> None:
-        """Send the processes in a place whose command has that word a signal."""
+        """Send a signal to the processes in a place whose command has a word."""
         for process in self.processes(number, word):
             with suppress(ProcessLookupError):
                 os.kill(process, what)
 
     def go_on(self) -> None:
-        """Let everybody go on who was paused, in every place."""
+        """Resume all paused processes, in every place."""
         for number in (1, *self._places):
             self.send(number, "", signal.SIGCONT)
 
@@ -152,7 +152,7 @@ class Network:
         return not left
 
     def _living(self, number: int) -> list[int]:
-        """Leave out the processes that have ended and that their parents haven't waited for."""
+        """Leave out processes that have ended, but that their parents haven't awaited."""
         return [process for process in self.processes(number) if command_line(process)]
 
     @staticmethod
@@ -165,7 +165,7 @@ class Disk:
     """A small file system in memory, which can be filled and made read-only.
 
     Args:
-        path: where it is mounted.
+        path: mount point.
         size_mb: its size.
     """
 
@@ -175,22 +175,22 @@ class Disk:
         sh("mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "faults", str(path))
 
     def fill(self) -> None:
-        """Leave no byte."""
+        """Fill it to the last byte."""
         with (self.path / "filler").open("wb", buffering=0) as filler, suppress(OSError):
             while True:
                 filler.write(b"0" * 4096)
 
     def free(self) -> None:
-        """Return the room back."""
+        """Free the space again."""
         (self.path / "filler").unlink()
 
     def close_to_writers(self) -> None:
-        """Make it read-only for whatever is opened from now on, as after a remount; a driver keeps its lock open."""
+        """Make it read-only for files opened from now on, as after a remount; a driver keeps its lock open."""
         sh("mount", "--bind", str(self.path), str(self.path))
         sh("mount", "-o", "remount,ro,bind", str(self.path))
 
     def reopen(self) -> None:
-        """Let writers in again."""
+        """Make it writable again."""
         sh("umount", str(self.path))
 
     def remove(self) -> None:
@@ -200,10 +200,10 @@ class Disk:
 
 
 class Clock:
-    """The clock of those processes that are started with its environment.
+    """The clock of the processes started with its environment.
 
     Args:
-        folder: where its library and its setting are.
+        folder: folder of its library and its setting.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -213,7 +213,7 @@ class Clock:
         self.environment = {"LD_PRELOAD": str(library), "CLOCK_BACK_S": str(self._setting)}
 
     def set_back(self, back_s: int) -> None:
-        """Show an earlier time to everybody, at once."""
+        """Set it back for all processes at once."""
         if not self._setting.exists():
             self._setting.write_bytes(struct.pack("l", back_s))
         with self._setting.open("r+b") as setting:
@@ -222,7 +222,7 @@ class Clock:
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """Return a folder with a short path, as Ray's sockets need it."""
+    """Return a folder with a short path, as required by Ray's sockets."""
     folder = Path(tempfile.mkdtemp(prefix="f"))
     try:
         yield folder

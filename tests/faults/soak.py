@@ -1,4 +1,4 @@
-"""Faults at random, over one study after another, for as long as you like.
+"""Random faults, over one study after another, for any time.
 
 python -m tests.faults.soak --minutes 15 [--seed 7]
 """
@@ -16,14 +16,14 @@ from tests.faults.laws import check
 from tests.faults.places import missing
 from tests.faults.strikes import FAULTS, Fault
 
-# Those that a driver lives through, whatever struck before.
+# Faults that a driver survives, after any earlier ones.
 BLOWS = ("worker killed", "queue killed", "node cut off for a moment", "worker paused", "raylet killed and back")
 ONE_IN_OTHERS = 2
 PAUSE_S = 12.0
 
 
 def main() -> int:
-    """Strike until the time is over; print what was done, and the seed that draws the same again."""
+    """Strike until the time is over; print the faults, and the seed that repeats them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=None)
@@ -46,13 +46,13 @@ def main() -> int:
 
 
 def one(bed: Bed, draw: random.Random, number: int) -> None:
-    """Disturb one study: by any fault, or by several that its driver lives through, each at a moment drawn."""
+    """Disturb one study at random moments: by any fault, or by several that its driver survives."""
     if draw.randrange(ONE_IN_OTHERS):
         name = draw.choice([name for name, fault in FAULTS.items() if not fault.own_clock])
         fault, names = FAULTS[name], [(name, 0.0)]
     else:
         names = [(draw.choice(BLOWS), draw.uniform(0, PAUSE_S)) for _ in range(draw.randint(2, 4))]
-        # What is told of several depends on which strikes first: a worker that is killed while it is paused has died.
+        # The messages of several depend on their order: a worker that is killed while it is paused has died.
         fault = Fault("several", lambda study: None, options=("--silent-after-s", "8"))
     print(f"study {number}: {', then '.join(f'{name} after {s:.1f} s' for name, s in names)}", flush=True)
     study = fault.begun(bed)

@@ -1,7 +1,7 @@
-"""The faults: each strikes a study in full swing, and mends what an operator would mend.
+"""The faults: each strikes a study in progress, and repairs what an operator would repair.
 
-A fault is a function of the study that it strikes. When it returns, the study's last driver is one that must end well.
-What the user must be told is beside it in `FAULTS`.
+A fault is a function of the study that it strikes. When it returns, the study's last driver must end well. `FAULTS` has
+the required message to the user.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.processes import wait_for
 
 AN_HOUR_S = 3600
 GO_ON = "its packs go on from their checkpoints"
-# Whether a checkpoint or a result meets the silence first: each says so.
+# A checkpoint or a result may meet the silence first: each has its message.
 _NO_ANSWER = "no answer from the server at"
 
 
@@ -29,14 +29,14 @@ def worker_killed(study: Study) -> None:
 
 
 def raylet_killed(study: Study) -> None:
-    """Kill what makes a machine a node; the machine stays away."""
+    """Kill a machine's raylet; the machine stays away."""
     with study.struck(GO_ON):
         study.bed.network.kill(WORKERS[0], "raylet/raylet")
     study.until_progress()
 
 
 def raylet_killed_and_back(study: Study) -> None:
-    """Kill what makes a machine a node; its supervisor starts it again."""
+    """Kill a machine's raylet; its supervisor starts it again."""
     with study.struck(GO_ON):
         study.bed.network.kill(WORKERS[0], "raylet/raylet")
     wait_for(lambda: study.bed.nodes.ended(WORKERS[0]), "the node to end")
@@ -52,7 +52,7 @@ def driver_killed(study: Study) -> None:
 
 
 def kept_driver_killed(study: Study) -> None:
-    """Kill a driver that `study keep` watches over, as it does in a job."""
+    """Kill a driver that `study keep` watches over, as in a job."""
     keeper = study.drivers[-1].process.pid
     (driver,) = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
     with study.struck():
@@ -105,7 +105,7 @@ def postgres_killed(study: Study) -> None:
 
 
 def node_cut_off(study: Study) -> None:
-    """Cut a machine off until it has been given up and its packs go on elsewhere."""
+    """Cut a machine off until it is given up and its packs go on elsewhere."""
     with study.struck(GO_ON):
         study.bed.network.cut(WORKERS[0])
     study.until_progress()
@@ -148,7 +148,7 @@ def store_read_only(study: Study) -> None:
 
 
 def object_store_paused(study: Study) -> None:
-    """Pause the object store until the user has been told: what is in it must live on."""
+    """Pause the object store until the user has been told; its content must survive."""
     with study.struck():
         study.bed.s3.pause()
     try:
@@ -170,7 +170,7 @@ def result_torn(study: Study) -> None:
 
 
 def checkpoint_flipped(study: Study) -> None:
-    """Flip a bit in what describes an array of each checkpoint while no driver runs; the user runs the study again."""
+    """Flip a bit in the array headers of each checkpoint while no driver runs; the user runs the study again."""
     study.drivers[-1].signal(signal.SIGTERM)
     assert study.drivers[-1].wait() == 130
     folder = study.folder.path
@@ -184,7 +184,7 @@ def checkpoint_flipped(study: Study) -> None:
 
 
 def two_drivers(study: Study) -> None:
-    """Run the study once more while it runs, its workers paused so that it isn't through by then."""
+    """Run the study a second time while it runs, with its workers paused so that it can't finish."""
     for number in WORKERS:
         study.bed.network.send(number, "PackTrainable", signal.SIGSTOP)
     try:
@@ -197,7 +197,7 @@ def two_drivers(study: Study) -> None:
 
 
 def clock_set_back(study: Study) -> None:
-    """Show an earlier time to the cluster and to the driver."""
+    """Set the clock of the cluster and the driver back."""
     assert study.bed.clock is not None
     with study.struck():
         study.bed.clock.set_back(AN_HOUR_S)
@@ -223,12 +223,12 @@ class Fault:
     """A fault.
 
     Args:
-        what: it is, for the table.
-        strike: brings it about.
-        told: what the user reads of it; the first is the sentence of the table.
-        options: the driver's.
+        what: description in the table.
+        strike: causes it.
+        told: messages to the user; the first is the sentence of the table.
+        options: options of the driver.
         store: ``folder``, ``disk`` (a small file system) or ``s3``.
-        own_clock: needs a cluster whose clock can be set.
+        own_clock: whether it requires a cluster whose clock can be set.
         kept: whether `study keep` watches over the driver.
     """
 
@@ -269,7 +269,7 @@ FAULTS: Mapping[str, Fault] = {
         "kill -9 of MLflow's server; away until the end", mlflow_away_to_the_end, _UNPUBLISHED
     ),
     "postgres killed": Fault("kill -9 of PostgreSQL; started again", postgres_killed, _PUBLISHED_LATER),
-    # On S3: a machine that is cut off would still reach a folder here, as it would reach no shared folder there.
+    # On S3: a machine that is cut off could still reach a folder here, unlike a shared folder on a real network.
     "node cut off": Fault("a node's network cut until it is given up, then restored", node_cut_off, _LOST, store="s3"),
     "node cut off for a moment": Fault(
         "a node's network cut for less than that", node_cut_off_for_a_moment, store="s3"

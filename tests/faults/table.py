@@ -1,4 +1,4 @@
-"""The table of docs/explanation/faults.md, made from tasks/docs/results/faults.csv; no figure is copied by hand.
+"""The table of docs/explanation/faults.md, made from tasks/docs/results/faults.csv.
 
 python -m tests.faults.table
 """
@@ -19,7 +19,7 @@ OUT = "STUDY_FAULTS_CSV"
 
 
 def keep(name: str, cost: Cost) -> None:
-    """Put a line into the file, in place of the one it had."""
+    """Store a line in the file, in place of the fault's earlier one."""
     if OUT not in os.environ:
         return
     path = Path(os.environ[OUT])
@@ -44,7 +44,7 @@ def _text(value: object) -> str:
 
 
 def table(rows: dict[str, dict[str, str]]) -> str:
-    """Lay the lines out as Markdown."""
+    """Return the table in Markdown."""
     head = [
         "fault",
         "results lost",

@@ -1,4 +1,4 @@
-"""One fault after another strikes a real study on a real cluster: nothing is lost, nothing done twice, all is told."""
+"""Faults on a real study on a real cluster: no result is lost or duplicated, and the user is told."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_fault(bed, name):
 
 @pytest.mark.parametrize("name", _named(own_clock=True))
 def test_fault_of_the_clock(bed_with_clock, name):
-    """The same where the cluster's and the driver's clock is set back."""
+    """The same holds where the cluster's and the driver's clock is set back."""
     disturb(bed_with_clock, name)
 
 
@@ -34,4 +34,4 @@ def disturb(bed: Bed, name: str) -> None:
         FAULTS[name].strike(study)
         keep(name, check(study, FAULTS[name]))
     finally:
-        bed.mend()  # whatever happened: the next fault finds all of it there and nothing of this one
+        bed.mend()  # whatever happened: the next fault must find everything running, and nothing of this one

@@ -1,6 +1,6 @@
-"""ZIP files of somebody who means harm: each column of a result has a value of theirs in turn.
+"""Malicious ZIP files: each column of a result has a hostile value in turn.
 
-A file is refused, or all that is made of it is harmless: no code of theirs runs, no escape sequence reaches the
+A file is refused, or everything made from it is harmless: no foreign code runs, no escape sequence reaches the
 terminal, and the store's other studies are listed as before.
 """
 
@@ -70,7 +70,7 @@ def results_in(file: Path) -> tuple[str, pa.Table]:
 
 
 def with_value(file: Path, column: str, value: Any, into: Path) -> Path:
-    """Write a copy of a ZIP file in which a column has one value, and whose list of files agrees with that."""
+    """Write a copy of a ZIP file with one value in a column, and a matching list of files."""
     member, table = results_in(file)
     field = table.schema.field(column)
     cells = pa.array([value] * len(table), field.type)
@@ -92,7 +92,7 @@ def with_value(file: Path, column: str, value: Any, into: Path) -> Path:
 
 
 def hostile_values() -> list[Any]:
-    """List hostile values of each column that every table of results has."""
+    """Return hostile values of each column of every table of results."""
     params = []
     for field in EMPTY_RESULTS.schema:
         if pa.types.is_string(field.type):
@@ -108,8 +108,8 @@ def hostile_values() -> list[Any]:
 
 
 def shape(script: str) -> list[str]:
-    """Return the kinds of a script's nodes, which values in literals don't change."""
-    finite = script.replace("math.nan", "0.5").replace("math.inf", "0.5")  # how numbers that aren't finite are written
+    """Return the kinds of a script's nodes, which don't depend on the values of literals."""
+    finite = script.replace("math.nan", "0.5").replace("math.inf", "0.5")  # non-finite numbers are written so
     return [type(node).__name__ for node in ast.walk(ast.parse(finite)) if not isinstance(node, ast.Constant)]
 
 
@@ -124,7 +124,7 @@ def honest_script(exported: Path, tmp_path_factory: pytest.TempPathFactory) -> s
 
 
 def written_script(file: Path, folder: Path) -> tuple[str, str | None]:
-    """Write the script of the first trial of a ZIP file; return what the command printed, and the script."""
+    """Write the script of a ZIP file's first trial; return the command's output, and the script."""
     trial, path = results_in(file)[1]["trial_id"][0].as_py(), folder / "script.py"
     done = invoke("repeat", "little", trial, "--script", str(path), "--store", str(folder / "store"))
     return done.output, path.read_text() if path.exists() else None
@@ -134,7 +134,7 @@ def written_script(file: Path, folder: Path) -> tuple[str, str | None]:
 def test_a_hostile_column_is_harmless(
     store: Path, exported: Path, honest_script: str, tmp_path: Path, column: str, value: Any
 ) -> None:
-    """The file is refused with a reason, or what is shown and generated of it is harmless."""
+    """The file is refused with a reason, or its display and its scripts are harmless."""
     shutil.copytree(store, tmp_path / "store")
     words = ["--store", str(tmp_path / "store")]
     file = with_value(exported, column, value, tmp_path / "hostile.zip")

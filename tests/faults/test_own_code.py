@@ -1,4 +1,4 @@
-"""Functions of a user's own that break what they can reach: one trial fails at most, and says why.
+"""User functions that break everything they can reach: at most one trial fails, with a reason.
 
 Each study has 12 seeds in one pack, through the command line, on Ray and with ``--local``.
 """
@@ -29,10 +29,10 @@ LIMITED = ISOLATED + "resources: {time_limit_s: 3}\n"
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of a study of one function.
+    """The expected effect of a function on its study.
 
     Args:
-        told: what the user reads in the terminal.
+        told: the message in the terminal.
         fails: whether seed 5 fails; otherwise every trial has a result.
         keys: further keys of the study file.
     """
@@ -61,7 +61,7 @@ FAULTS = {
 
 
 def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
-    """Run the study of a function as a user does, in the folder of its file; return exit code and output."""
+    """Run the study of a function as a user does, in its file's folder; return exit code and output."""
     (folder / "failing.py").write_text(Path(failing_functions.__file__).read_text(encoding="utf-8"))
     mark = uuid.uuid4().hex
     (folder / "study.yaml").write_text(
@@ -84,7 +84,7 @@ def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
 
 
 def left_over(mark: str) -> list[str]:
-    """Return the processes whose command has a text in it."""
+    """Return the processes whose command contains a text."""
     commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -104,7 +104,7 @@ def results(folder: Path) -> dict[int, Result]:
 @pytest.mark.parametrize("how", ["local", "ray"])
 @pytest.mark.parametrize("function", FAULTS)
 def test_one_trial_fails_at_most(tmp_path: Path, function: str, how: str) -> None:
-    """Eleven trials have the results that they have alone; the twelfth has a reason, where it fails."""
+    """Eleven trials have the results that they have alone; the twelfth has a reason if it fails."""
     fault = FAULTS[function]
     code, told = ran(tmp_path, function, fault, how)
     assert fault.told in told

@@ -1,4 +1,4 @@
-"""Cells, packs, results, searches and reports that tests begin with: plain functions, one for each kind of thing."""
+"""Builders of cells, packs, results, searches and reports for tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def arithmetic_cell(model: str = "NMU", **changes: Any) -> Cell:
 
 
 def small_cell(model: str = "NMU", **changes: Any) -> Cell:
-    """Build a cell of the simple task with a short run, in the middle of which the sparsity schedule is on."""
+    """Build a cell of the simple task with a short run, with the sparsity schedule on in its middle."""
     small: dict[str, Any] = {
         "batch_size": 16,
         "iterations": 40,
@@ -83,7 +83,7 @@ def small_pack(*seeds: int, model: str = "NMU", **changes: Any) -> Pack:
 
 
 def exact_result(trial: Trial, **changes: Any) -> Result:
-    """Build a solved trial's result of numbers that must come back to the last bit."""
+    """Build a solved trial's result with numbers that must be kept to the last bit."""
     result = Result(
         trial=trial,
         outcome=Outcome.SOLVED,
@@ -101,13 +101,13 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
 
 
 def bits(folder: StudyStore) -> list[Result]:
-    """Return a study's results, without what may depend on how it was run."""
+    """Return the part of a study's results that doesn't depend on the way of running."""
     results = (replace(result, training_s=0.0) for result in table_results(folder.read_results()))
     return sorted(results, key=lambda result: result.trial.id)
 
 
 def results_of(cell: Cell, first_seed: int = 0, **counts: int) -> list[Result]:
-    """Build a cell's results, with a number of trials for each outcome; only the seeds depend on the first one."""
+    """Build a cell's results, with a number of trials for each outcome; only the seeds depend on `first_seed`."""
     outcomes = [Outcome(name) for name, count in counts.items() for _ in range(count)]
     return [
         Result(
@@ -124,7 +124,7 @@ def results_of(cell: Cell, first_seed: int = 0, **counts: int) -> list[Result]:
 
 
 def table_of(summaries: Sequence[CellSummary], first_seed: int = 0) -> TrialTable:
-    """Build trials with the outcomes that summaries of `summaries_of` count; each cell has seeds of its own."""
+    """Build trials with the outcomes counted by summaries of `summaries_of`; each cell has seeds of its own."""
     results = [
         result
         for place, summary in enumerate(summaries)
@@ -164,14 +164,14 @@ def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
 
 
 def outcomes_table(**columns: Any) -> pa.Table:
-    """Build checked outcomes from some columns; trials have seeds of their own, and no values in the other columns."""
+    """Build checked outcomes from some columns; trials have seeds of their own, and the other columns are empty."""
     count = len(columns["outcome"])
     content = {field.name: pa.nulls(count, field.type) for field in OUTCOME_SCHEMA}
     return pa.table(content | {"seed": pa.array(range(count), pa.int64())} | columns)
 
 
 def error_of(mean: float) -> dict[str, MetricSummary]:
-    """Build the metrics of a row whose sparsity error has a mean."""
+    """Build the metrics of a row with this mean sparsity error."""
     metric = ArithmeticTask.metrics["sparsity_error"]
     return {"sparsity_error": MetricSummary(metric=metric, count=1, mean=mean)}
 
@@ -207,7 +207,7 @@ PARAMETERS = (
 
 
 def candidate_of(number: int, objectives: Sequence[str]) -> Candidate:
-    """Build a candidate whose parameters and values follow from its number."""
+    """Build a candidate with parameters and values that follow from its number."""
     values = {"success_rate": (number % 12) / 12, "time_to_success": 15_000.0 - 500 * (number % 7)}
     values["solved_at"] = values["time_to_success"] - 2000
     values["sparsity_error"] = 10.0 ** -(number % 5)
@@ -268,7 +268,7 @@ class Dashboard:
 
 
 def listed(summaries: Sequence[CellSummary]) -> pa.Table:
-    """Build a table of the trials that summaries count."""
+    """Build a table of the trials counted by summaries."""
     rows = [
         {
             "row": row,

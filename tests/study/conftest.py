@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: reports without figures, a dashboard's links, a small study."""
+"""Shared fixtures: reports without figures, a dashboard's links, a small study."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["lab", "packed_lab"]
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Leave figures out of reports: drawing them takes nearly all the time of a small study.
+    """Leave figures out of reports: drawing them takes most of the time of a small study.
 
-    Tests that need them use the fixture `figures`. A file whose own module-scoped fixtures need them says so in its
-    ``pytestmark``. Processes that tests start draw them always.
+    Tests that need figures use the fixture `figures`. A file with a module-scoped fixture that needs them says so in
+    its ``pytestmark``. Processes started by tests always draw them.
     """
     marks = request.node.iter_markers("usefixtures")
     with pytest.MonkeyPatch.context() as patch:
@@ -31,7 +31,7 @@ def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let reports have all their figures."""
+    """Restore all figures of reports."""
     monkeypatch.setattr(all_figures, "plot_all", plot_all)
 
 

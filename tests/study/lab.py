@@ -1,4 +1,4 @@
-"""A folder of a user's own code, for the tests of what studies do with it."""
+"""A folder with a user's own code, for studies of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def study_of(lab: Path, **changed: object) -> Spec:
-    """Parse the study of a folder's code; None takes a key out."""
+    """Parse the study of a folder's code; None removes a key."""
     content = {name: value for name, value in (STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="mine.yaml", folder=lab)
 
@@ -251,7 +251,7 @@ def packed_lab(lab: Path) -> Path:
 
 
 def packed_study(folder: Path, **changed: object) -> Spec:
-    """Parse the study of a folder's task and models; None takes a key out."""
+    """Parse the study of a folder's task and models; None removes a key."""
     content = {name: value for name, value in (PACKED_STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="spirals.yaml", folder=folder)
 
@@ -270,13 +270,13 @@ REFERENCE_STUDY = {
 
 
 def reference_study(folder: Path, **changed: object) -> Spec:
-    """Parse the study whose references say what success is; None takes a key out."""
+    """Parse the study with references as its criterion; None removes a key."""
     content = {name: value for name, value in (REFERENCE_STUDY | changed).items() if value is not None}
     return parse_spec(yaml.safe_dump(content, sort_keys=False), source="products.yaml", folder=folder)
 
 
 def mistakes_of(make: Callable[..., Spec], folder: Path, **changed: object) -> list[str]:
-    """Return the messages of the mistakes of a changed study, each with its place."""
+    """Return the mistakes of a changed study, each with its place."""
     with pytest.raises(SpecError) as caught:
         make(folder, **changed)
     return [f"{problem.where}: {problem.message}" for problem in caught.value.problems]

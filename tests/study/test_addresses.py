@@ -1,4 +1,4 @@
-"""No part of a password or token in an address is ever shown, linked or kept."""
+"""Secrecy of passwords and tokens in addresses: no part of one is shown, linked or stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from study.settings import Setting, check_no_secret, confirmed
 from study.store import Store
 from study.tracking.trouble import explaining_errors
 
-# Letters that no sentence of ours has in this script, and all that parts an address.
+# Letters that no sentence of ours has in this script, and all separators of an address.
 LETTERS = "ЖЩЪЫЭЮЯ"
 PASSWORDS = st.text(LETTERS + "1@:/?#&=%[]\\ .;,'\"-_", min_size=1, max_size=12).filter(
     lambda text: set(text) & set(LETTERS)
@@ -58,23 +58,23 @@ def is_clean(text: str) -> bool:
 
 @given(addresses((*WEB, *DATABASES)) | OF_STORES)
 def test_shown_addresses_contain_no_secret(address):
-    """Whatever a password is made of, what is shown of its address, linked or told has no letter of it."""
+    """No letter of a password occurs in the shown, linked or quoted address."""
     assert is_clean(without_secret(address))
     assert is_clean(page_of(address))
     assert is_clean(safe_message(address, f"Failed to parse: {address}"))
     assert without_secret(without_secret(address)) == without_secret(address)
-    # An address in a library's words ends where a space is, of which a quoted password has none.
+    # An address in a library's message ends at a space, and a quoted password has none.
     if not any(c.isspace() for c in address):
         assert is_clean(safe_message("https://host", f"can't parse {address}"))
 
 
 @given(addresses((*WEB, *DATABASES)) | OF_STORES)
 def test_no_error_repeats_a_secret(address):
-    """Every door that refuses an address, or meets a server's trouble, words it without the secret."""
+    """Every function that refuses an address, or meets a server's error, reports it without the secret."""
     assert holds_secret(address)
     assert is_clean(error_of(lambda: check_no_secret(address, "--tracking-uri")))
     assert is_clean(error_of(lambda: parse_address(address)))
-    if "@" in address:  # without a scheme, what has none is taken for a folder
+    if "@" in address:  # without a scheme, it is taken for a folder
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
     assert is_clean(error_of(lambda: make_order("a", "a", "/a", tracking_uri=address)))
     assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
@@ -92,7 +92,7 @@ def test_no_store_repeats_a_secret(address):
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(addresses(DATABASES), st.sampled_from(["report", "ui", "sync"]))
 def test_no_command_repeats_a_secret(tmp_path, address, command):
-    """A command that is given such an address says what must hold, and repeats nothing of it."""
+    """A command with such an address states the rule, and repeats nothing of the address."""
     words = [command, *([] if command == "ui" else ["nothing"]), "--store", str(tmp_path), "--tracking-uri", address]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
@@ -100,7 +100,7 @@ def test_no_command_repeats_a_secret(tmp_path, address, command):
 
 
 def test_an_optuna_storage_repeats_no_secret(tmp_path):
-    """What SQLAlchemy says of a database's address isn't repeated if a password is in the address."""
+    """SQLAlchemy's message on a database address isn't repeated if the address has a password."""
     from study.search.record import Record
     from study.spec import parse_spec
 
@@ -116,7 +116,7 @@ def test_an_optuna_storage_repeats_no_secret(tmp_path):
 
 
 def test_an_address_without_a_secret_stays_whole():
-    """What names no user and asks nothing is shown as it is."""
+    """An address without user and query is shown unchanged."""
     for address in (
         "https://host:5000/mlflow",
         "sqlite:////data/a:b@c#d.db",
@@ -134,7 +134,7 @@ def test_an_address_without_a_secret_stays_whole():
 
 
 def test_addresses_mean_the_same_in_every_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are made absolute when they are read: a study's code may change the directory while it trains."""
+    """Addresses become absolute when they are read, because a study's code may change the directory."""
     monkeypatch.chdir(tmp_path)
     store, where, options = Store("studies"), Where("studies", "sqlite:///runs.db"), Options("studies", "./mlruns")
     search = where.view("--optuna-storage", "sqlite:///search.db", str)
@@ -147,6 +147,6 @@ def test_addresses_mean_the_same_in_every_working_directory(tmp_path: Path, monk
 
 @pytest.mark.parametrize("address", ["s3://bucket/studies", "http://head:5000", "off", "databricks"])
 def test_other_addresses_stay_as_they_are(address: str) -> None:
-    """Those of servers, and words."""
+    """Addresses of servers, and keywords, stay as they are."""
     assert Options("s3://bucket/studies", address).tracking_uri == address
     assert Where("s3://bucket/studies").store == "s3://bucket/studies"

@@ -1,4 +1,4 @@
-"""Laws of failures in a worker's process: whatever one trial does, it fails alone, and the next ones see none of it."""
+"""Containment of failures in a worker's process: a trial fails alone, and doesn't affect later ones."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ REASONS = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the working folder, which has the code, and will have the store."""
+    """Return the working folder, with the code, and later the store."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "failing.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
@@ -125,7 +125,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def study_of(function: str, *ways: str, **more: Any) -> str:
-    """Write a study of some seeds of each way."""
+    """Write a study with some seeds of each way."""
     study = {"study": "contained", "train": f"failing:{function}", "metrics": {"loss": "lower"}, "seeds": 12}
     return yaml.safe_dump(study | {"grid": {"how": list(ways)}} | more)
 
@@ -139,7 +139,7 @@ def trained(folder: Path, text: str, **options: Any) -> tuple[Ending, list[dict[
 
 
 def check_only_seed_5_failed(ending: Ending, rows: list[dict[str, Any]]) -> None:
-    """Check that seed 5 of each way has failed for its reason, and that the store is as good as ever."""
+    """Check that seed 5 of each way has failed for its reason, and that the store is intact."""
     assert ending is Ending.FAILURES
     assert len(rows) == 12 * len(REASONS)
     assert {(row["seed"], row["how"]) for row in rows if row["outcome"] == "failed"} == {(5, how) for how in REASONS}
@@ -154,23 +154,23 @@ def check_only_seed_5_failed(ending: Ending, rows: list[dict[str, Any]]) -> None
 
 
 def test_whatever_a_trial_raises_it_fails_alone(folder: Path) -> None:
-    """The others of its pack have results, and it has its reason."""
+    """Any exception of a trial is its reason of failure, and the other trials of its pack have results."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), local=True))
 
 
 def test_whatever_a_trial_raises_it_fails_alone_beside_the_driver(folder: Path) -> None:
-    """Signals and exits that it raises end neither process."""
+    """Signals and exits that a trial raises end neither process."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS)))
 
 
 @pytest.mark.slow
 def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
-    """Exceptions by which Ray ends a worker included."""
+    """On Ray too, any exception fails its trial alone, even those by which Ray ends a worker."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1, ray_at_once=True))
 
 
 def test_changes_of_the_process_end_with_the_trial(folder: Path) -> None:
-    """No trial sees another one's working directory, environment or settings of torch, nor does the store."""
+    """A trial's changes of directory, environment or torch settings affect neither other trials nor the store."""
     ending, rows = trained(folder, study_of("meddle", "once"), local=True)
     assert ending is Ending.FINISHED
     assert {row["loss"] for row in rows} == {0.0}
@@ -181,7 +181,7 @@ def test_changes_of_the_process_end_with_the_trial(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are found as Linux lists them")
 def test_invalid_reports_fail_their_trial_alone(folder: Path) -> None:
-    """In a process of its own, a trial that reports something else has failed, and hasn't diverged."""
+    """In a process of its own, a trial with an invalid report has failed, and hasn't diverged."""
     study = study_of("isolated", "list", "junk", seeds=[4, 5, 6], isolation="process")
     ending, rows = trained(folder, study, local=True)
     assert ending is Ending.FAILURES
@@ -193,7 +193,7 @@ def test_invalid_reports_fail_their_trial_alone(folder: Path) -> None:
 
 
 def test_a_thread_that_is_left_is_named_and_does_not_keep_the_command_from_ending(folder: Path) -> None:
-    """Python itself would wait for it for ever."""
+    """A remaining thread is named, and the command ends nevertheless."""
     (folder / "contained.yaml").write_text(study_of("threaded", "once", seeds=2))
     with starting(folder) as start:
         process = start("run", "contained.yaml", "--local", "--tracking-uri", "off")

@@ -1,4 +1,4 @@
-"""A study whose trials fail says why, wherever a user looks, and stops if it can't go well."""
+"""Studies with failing trials: their reasons are shown everywhere, and a hopeless study stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import study
 from tests.commands import invoke
 from tests.study.source.builders import deactivate
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CODE = """
@@ -54,14 +54,14 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run(*words: str, code: int) -> str:
-    """Run the study in this process, and return what it prints."""
+    """Run the study in this process, and return its output."""
     ran = invoke("run", "bad.yaml", *words, "--local", "--tracking-uri", "off")
     assert ran.exit_code == code, ran.output
     return ran.output
 
 
 def test_reasons_are_where_users_look() -> None:
-    """At the end of the run, in show, list, JSON, the report's files, from Python and in a notebook."""
+    """Reasons are at the end of the run, in show, list, JSON, the report's files, in Python and in a notebook."""
     printed = run(code=1)
     shown = invoke("show", "bad").output
     for text in (printed, shown):
@@ -86,7 +86,7 @@ def test_reasons_are_where_users_look() -> None:
 
 
 def test_mlflow_has_the_reasons(uri: str) -> None:
-    """In the description of the study's run, and as a tag of each failed trial's run."""
+    """Reasons are in the description of the study's run, and in a tag of each failed trial's run."""
     ran = invoke("run", "bad.yaml", "--local", "--tracking-uri", uri)
     assert ran.exit_code == 1, ran.output
     client = MlflowClient(uri)
@@ -99,7 +99,7 @@ def test_mlflow_has_the_reasons(uri: str) -> None:
 
 
 def test_a_failure_of_the_surroundings_may_be_tried_again() -> None:
-    """Unless it came again: then its cause must be found."""
+    """A failure of the environment may be retried, unless it has recurred."""
     printed = run("grid.size=[1, 3]", code=1)
     assert "may succeed in another run: `study run` trains them again" in printed
     assert REPEATS not in printed
@@ -107,7 +107,7 @@ def test_a_failure_of_the_surroundings_may_be_tried_again() -> None:
 
 
 def test_a_run_of_which_all_trials_fail_stops() -> None:
-    """It says why, keeps what is stored, and trains the rest with --keep-going."""
+    """The run says why it stops, and keeps results; --keep-going trains the remaining trials."""
     words = ("seeds=12", "grid.size=[2]", "--pack-size", "2")
     printed = run(*words, code=1)
     assert "stopped early: the first 10 trials that ended failed for the same reason: ValueError" in printed
@@ -119,7 +119,7 @@ def test_a_run_of_which_all_trials_fail_stops() -> None:
 
 
 def test_a_run_with_a_cell_of_which_all_trials_fail_stops() -> None:
-    """Results of other cells stay."""
+    """A run stops if all trials of a cell fail, and keeps results of other cells."""
     printed = run("seeds=3", "grid.size=[2, 1]", "--pack-size", "3", code=1)
     assert "stopped early: all 3 trials of a cell failed for the same reason" in printed
     assert study.open("bad").results().counts["pending"] == 3
@@ -127,7 +127,7 @@ def test_a_run_with_a_cell_of_which_all_trials_fail_stops() -> None:
 
 @pytest.mark.slow
 def test_a_run_on_ray_stops() -> None:
-    """Workers end, and what they have stored is reported."""
+    """Workers on Ray end, and their stored results are reported."""
     ran = invoke(
         "run", "bad.yaml", "seeds=2000", "grid.size=[2]", "--pack-size", "2", "--cpus", "2", "--tracking-uri", "off"
     )
@@ -137,7 +137,7 @@ def test_a_run_on_ray_stops() -> None:
 
 
 def test_reasons_are_bounded_where_people_read() -> None:
-    """The rest is counted, and JSON has all."""
+    """People see a bounded number of reasons and a count of the others; JSON has all."""
     kinds = ("KeyError", "TypeError", "IndexError", "NameError", "OSError", "EOFError", "AssertionError", "ValueError")
     raising = "\n    raise (" + ", ".join(kinds) + ")[seed]('no')"
     Path("bad.py").write_text(CODE.partition("    if size")[0].rstrip() + raising + "\n    yield\n")
@@ -148,7 +148,7 @@ def test_reasons_are_bounded_where_people_read() -> None:
 
 
 def test_a_plan_shows_the_error_of_the_first_trial() -> None:
-    """With the place in the code, as bad input; --quick calls nothing, and a plan writes nothing."""
+    """The plan shows the error with its place, as bad input; --quick calls nothing, and a plan writes nothing."""
     planned = invoke("plan", "bad.yaml", "grid.size=[2]")
     assert planned.exit_code == 2
     assert f"bad:train fails in the first trial (size 2, seed 0): {REASON}" in planned.stderr
@@ -159,7 +159,7 @@ def test_a_plan_shows_the_error_of_the_first_trial() -> None:
 
 @pytest.mark.parametrize(("size", "said"), [(1, "up to its first step: no error"), (4, "for 0.1 s: no error")])
 def test_a_plan_calls_the_function_for_a_moment(size: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No further than its first step, and no longer than a few seconds: a trial may take hours."""
+    """A plan calls the function up to its first step, for a few seconds at most."""
     monkeypatch.setattr("study.driver.first_call._CALL_S", 0.1)
     planned = invoke("plan", "bad.yaml", f"grid.size=[{size}]")
     assert planned.exit_code == 0, planned.output

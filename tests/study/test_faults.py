@@ -1,6 +1,6 @@
-"""A study through the command line, disturbed: nothing is lost but a checkpoint interval, nothing done twice.
+"""Disturbed studies on the command line: at most a checkpoint interval is lost, and nothing is done twice.
 
-Each study that is struck runs in processes of its own, as a user's does. The others run in this process.
+Each disturbed study runs in processes of its own, as a user's does. The others run in this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.servers import dashboard
 from tests.study.builders import bits
 from tests.study.tracking.made import runs_of
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 NAME = "disturbed"
@@ -71,7 +71,7 @@ def folder(finished: StudyStore, tmp_path: Path) -> StudyStore:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Start]:
-    """Return what starts `study run` on a store of its own."""
+    """Yield a function that starts `study run` on a store of its own."""
     (tmp_path / "disturbed.yaml").write_text(SPEC)
     words = (
         "run",
@@ -81,14 +81,14 @@ def study(tmp_path: Path) -> Iterator[Start]:
         "--tracking-uri",
         "off",
         "--checkpoint-every-s",
-        "0",  # with each progress: the engine says one about every second
+        "0",  # with each progress: the engine reports about every second
     )
     with starting(tmp_path) as start:
         yield partial(start, *words)
 
 
 def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
-    """Published to MLflow, killed on Ray's workers and run again: all is there once, in MLflow as in the store."""
+    """A published study killed on Ray's workers and run again has everything once, in MLflow as in the store."""
     folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
     with dashboard(uri, tmp_path) as address:
         driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
@@ -114,7 +114,7 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
     ("how", "number"), [pytest.param("ray", signal.SIGINT, marks=pytest.mark.slow), ("local", signal.SIGTERM)]
 )
 def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
-    """Ctrl-C and SIGTERM of the driver in mid-study: run again, it goes on to the undisturbed bits."""
+    """After Ctrl-C or SIGTERM of the driver, a second run goes on to the undisturbed bits."""
     more, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
     folder = Store(tmp_path / "studies").study(NAME)
     # A terminal sends Ctrl-C to all of the driver's process group, its workers included.
@@ -134,7 +134,7 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
 
 
 def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
-    """A second driver of a running study is refused in words, and the first is not disturbed."""
+    """A second driver of a running study is refused with a message, and the first isn't disturbed."""
     folder = Store(tmp_path / "studies").study(NAME)
     first = study("--local", **blow(tmp_path / "struck", CHECKPOINT, signal.SIGSTOP))
     stopped(first)
@@ -149,7 +149,7 @@ def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
 
 
 def run_here(folder: StudyStore, text: str = SPEC) -> str:
-    """Run a study of a store in this process, and return what was printed."""
+    """Run a study of a store in this process, and return its output."""
     file = folder.path.parents[1] / "disturbed.yaml"
     file.write_text(text)
     words = ("--local", "--engine", "torch", "--tracking-uri", "off", "--store", str(folder.path.parent))
@@ -159,7 +159,7 @@ def run_here(folder: StudyStore, text: str = SPEC) -> str:
 
 
 def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder, undisturbed):
-    """A finished study trains nothing again; more seeds train only those; another study adopts what it shares."""
+    """A finished study trains nothing again, more seeds train only those, and another study adopts shared trials."""
     files = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
     run_here(folder)
     assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == files
@@ -176,7 +176,7 @@ def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder,
 
 
 def test_a_torn_result_file_is_done_again(folder, undisturbed):
-    """A result file torn in half is named, set aside and done again."""
+    """A truncated result file is named, set aside and trained again."""
     torn = sorted((folder.path / "results").iterdir())[0]
     torn.write_bytes(torn.read_bytes()[: torn.stat().st_size // 2])
     assert torn.name in run_here(folder).replace(" ", "")

@@ -1,4 +1,4 @@
-"""Studies of own code through the command line, killed: they go on, from the kept copy, to the undisturbed bits."""
+"""Killed studies of own code on the command line: they resume from the kept copy, to the undisturbed bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG = {"protocol": {"iterations": 3000, "evaluate_every": 500}}
 
 
 def function(folder: Path) -> Spec:
-    """Return a study of a function that takes resume, and so goes on in the middle of a trial."""
+    """Return a study of a function with `resume`, which can go on in the middle of a trial."""
     return study_of(folder, train="mylab.training:counted", metrics={"loss": "lower"}, success=None, grid=None)
 
 
@@ -37,7 +37,7 @@ def packed(folder: Path) -> Spec:
 @pytest.mark.parametrize("study_in", [function, packed])
 @pytest.mark.parametrize("how", ["local", "ray"])
 def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Callable[[Path], Spec], how: str) -> None:
-    """Whatever is killed in mid-study, the same command ends with the bits of an undisturbed one."""
+    """After a kill at any point, the same command ends with the undisturbed bits."""
     spec = study_in(packed_lab)
     (packed_lab / "own.yaml").write_text(spec.text)
     words = ["run", "own.yaml", "--tracking-uri", "off", "--checkpoint-every-s", "0"]

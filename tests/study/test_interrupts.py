@@ -1,4 +1,4 @@
-"""Ctrl-C leaves libraries whole and handlers as they were, wherever it strikes, so that the next call works."""
+"""Ctrl-C during imports and calls: libraries and handlers stay intact, and the next call works."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ RUN = "tiny.run(local=True, engine='torch')"
     ],
 )
 def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, act: str, tracking: str | None) -> None:
-    """Ctrl-C, even twice, in mid-import interrupts the call once, after the import; the same call then works."""
+    """Ctrl-C during an import, even twice, interrupts the call once, after the import; the same call then works."""
     code = INTERRUPTED.format(module=module, act=act, tracking=tracking)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
@@ -85,7 +85,7 @@ def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, a
 
 
 def test_a_handler_of_ones_own_gets_the_interrupt(tmp_path: Path) -> None:
-    """It is called once, when the library has been imported, and stays."""
+    """A user's handler is called once, after the import, and stays installed."""
     code = """
 import os, signal, sys, threading
 import study
@@ -112,14 +112,14 @@ assert signal.getsignal(signal.SIGINT) is handler
 
 @pytest.fixture
 def handler() -> Iterator[object]:
-    """Python's own handler of Ctrl-C, put back afterwards."""
+    """Install Python's own handler of Ctrl-C, and restore the earlier one."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield signal.default_int_handler
     signal.signal(signal.SIGINT, before)
 
 
 def test_a_second_ctrl_c_finds_the_handlers_of_before(handler: object) -> None:
-    """It may strike in the code that puts them back, which then ends."""
+    """A second Ctrl-C finds the earlier handlers, even during their restoration."""
     stop = threading.Event()
 
     def interrupted_twice() -> None:
@@ -136,7 +136,7 @@ def test_a_second_ctrl_c_finds_the_handlers_of_before(handler: object) -> None:
 
 
 def test_an_interrupt_of_user_code_finds_the_handlers_of_before(handler: object) -> None:
-    """It is raised again at the end if it was swallowed, and the next call is noted again."""
+    """An interrupt swallowed by user code is raised again at the end, and the next call notices interrupts again."""
 
     def swallowing() -> None:
         with noting_stops():

@@ -1,4 +1,4 @@
-"""Projects with folders of the same names as packages of this program, and `study` without `tasks` and `units`."""
+"""Projects with folders named like this program's packages, and `study` without `tasks` and `units`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, *words: str, path: Path | None = None) -> str:
-    """Run Python in a folder, with modules of another folder before the installed ones; return what it printed."""
+    """Run Python in a folder, with another folder's modules before the installed ones; return the output."""
     # Ray, in an earlier test of this process, sets PYTHONSAFEPATH: the folder wouldn't be on Python's path.
     unset = ("STUDY_STORE", "MLFLOW_TRACKING_URI", "PYTHONSAFEPATH")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
@@ -80,14 +80,14 @@ def python(folder: Path, *words: str, path: Path | None = None) -> str:
 
 @pytest.mark.parametrize("name", ["study", "packed", "simple"])
 def test_a_project_may_have_folders_of_these_names(project: Path, name: str) -> None:
-    """Own code and tasks that come along train beside them, from Python, whose path begins with the project."""
+    """Own code and built-in tasks train beside such folders, also from Python, whose path begins with the project."""
     code = f"import study; study.load('{name}.yaml', tracking_uri='off').run(local=True)"
     python(project, "-c", code)
     assert len(list((project / "studies").glob("*/report/report.html"))) == 1
 
 
 def test_a_name_that_is_taken_is_told(project: Path) -> None:
-    """Where a process has imported the project's own `tasks`, the tasks that come along can't be; it says so."""
+    """If a process has imported the project's own `tasks`, built-in tasks are refused with a message."""
     (project / "tasks" / "__init__.py").write_text("")
     code = "import study, tasks\ntry:\n    study.load('simple.yaml')\nexcept Exception as error:\n    print(error)"
     printed = python(project, "-c", code)
@@ -97,7 +97,7 @@ def test_a_name_that_is_taken_is_told(project: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_of_ray_are_started_there(project: Path) -> None:
-    """The same on Ray, whose workers have the working folder on their path, too."""
+    """The same holds for Ray's workers, whose path has the working folder too."""
     assert "report:" in python(project, "-m", "study", "run", "simple.yaml", "--tracking-uri", "off")
 
 

@@ -1,6 +1,6 @@
-"""Programs and their folders, disturbed: killed in the middle, on full disks, with a store that hangs, and very large.
+"""Disturbed programs and folders: kills, full disks, a hanging store, and very large output.
 
-Each study runs in a process of its own, as a user's does, and each program says by a file how far it is.
+Each study runs in a process of its own, as a user's does, and each program shows its progress by a file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ metrics: {loss: lower}
 fixed: {wait: WAIT}
 seeds: 2
 """
-# It waits in the middle until it is told to go on, so that a blow meets it there, whatever the machine is busy with.
+# It waits in the middle for a signal to go on, so that a blow meets it there on any machine.
 COUNT = """
 import json, os, sys, time
 from pathlib import Path
@@ -69,12 +69,12 @@ def study(lab: Path) -> Iterator[Start]:
 
 
 def in_the_middle(lab: Path) -> list[int]:
-    """Return the process ids of the programs that wait in the middle, or have."""
+    """Return the process ids of the programs that have reached the middle."""
     return [int(path.name.rpartition("-")[2]) for path in (lab / "waits").glob("middle-*")]
 
 
 def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | None:
-    """Return a program that a worker of Ray runs, and the processes of this worker; None if there is none."""
+    """Return a program run by a worker of Ray, and this worker's processes; None if there is none."""
     ray = {process for process in below(driver) if b"ray::" in command_line(process)}
     for program in programs:
         if workers := {process for process in ray if program in below(process)}:
@@ -88,7 +88,7 @@ def results(lab: Path, root: str | None = None) -> dict[int, Result]:
 
 
 def check_whole(lab: Path) -> None:
-    """Both trials have the results of their last steps, which are those of an undisturbed run."""
+    """Check that both trials have the undisturbed results of their last steps."""
     found = results(lab)
     assert {seed: dict(result.metrics) for seed, result in found.items()} == {0: {"loss": 1 / 6}, 1: {"loss": 1 / 7}}
     assert {result.iterations for result in found.values()} == {5}
@@ -97,7 +97,7 @@ def check_whole(lab: Path) -> None:
 
 @pytest.mark.parametrize("how", ["local", "beside the driver", "ray"])
 def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: Start) -> None:
-    """Run again, each trial goes on in its folder; no step is done twice, and no program is left."""
+    """A second run resumes each trial in its folder; no step is repeated, and no program remains."""
     driver = study(*(["--local"] if how == "local" else ["--cpus", "2"]))
     wait_for(
         lambda: workers_of(driver.pid, in_the_middle(lab)) if how == "ray" else in_the_middle(lab),
@@ -115,7 +115,7 @@ def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: St
 
 
 def test_a_killed_worker_is_replaced(lab: Path, study: Start) -> None:
-    """On Ray another worker trains the pack of one that was killed; its program was killed with it."""
+    """On Ray, another worker trains a killed worker's pack; its program was killed with it."""
     driver = study("--cpus", "2")
     program, workers = wait_for(
         lambda: workers_of(driver.pid, in_the_middle(lab)), "a program of a worker to reach its middle"
@@ -173,7 +173,7 @@ def small_disk(lab: Path) -> Iterator[Path]:
 
 
 def test_a_disk_that_a_trial_has_filled(lab: Path, small_disk: Path) -> None:
-    """The trial fails with its reason; what can't be stored waits until there is room, and nothing is lost."""
+    """The trial fails with its reason; results wait until there is room, and none is lost."""
     (lab / "fill.sh").write_text('echo "{\\"loss\\": 0.5}" > result.json\n[ "$1" = 0 ] || head -c 8M /dev/zero > big\n')
     (lab / "counting.yaml").write_text(
         "{study: counting, command: 'sh fill.sh {seed}', results: result.json, metrics: {loss: lower}, seeds: 2}"
@@ -197,7 +197,7 @@ def test_a_disk_that_a_trial_has_filled(lab: Path, small_disk: Path) -> None:
 
 
 def test_an_object_store_that_hangs_while_files_are_uploaded(lab: Path, own_s3: S3) -> None:
-    """The run says that it waits, and ends when the store answers again; all files are there."""
+    """The run reports the wait, and ends when the store answers again, with all files."""
     root = own_s3.bucket()
     with starting(lab) as start:
         driver = start("run", "counting.yaml", "--local", "--tracking-uri", "off", "--store", root)
@@ -220,7 +220,7 @@ def test_an_object_store_that_hangs_while_files_are_uploaded(lab: Path, own_s3: 
 
 
 def test_very_many_files_and_a_very_long_log(lab: Path) -> None:
-    """10,000 files and a log of 1 GB: the limits hold, and the run says what wasn't kept."""
+    """With 10,000 files and a log of 1 GB, the limits hold, and the run reports what wasn't kept."""
     (lab / "much.sh").write_text(
         'i=0; while [ $i -lt 10000 ]; do : > "$i.txt"; echo x > "$i.txt"; i=$((i+1)); done\n'
         'echo first; head -c 1000000000 /dev/zero | tr "\\\\0" "x"; echo; echo last; echo "{\\"loss\\": 1}" > a.json\n'

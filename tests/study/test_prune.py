@@ -1,4 +1,4 @@
-"""Trials that are stopped early by what others had reached: what is stopped, stored, reported, and never stopped."""
+"""Pruned trials: the rule, their results, their reports, and trials that are never stopped."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def outcomes(loaded: study.Study) -> dict[float, list[str]]:
 
 @pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
 def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
-    """One worker trains the best setting first, so all others are stopped at the first rung; a curve ends there."""
+    """With one worker and the best setting first, all others stop at the first rung, where their curves end."""
     made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     found = outcomes(made)
@@ -85,14 +85,14 @@ def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
 
 
 def test_settings_take_turns() -> None:
-    """Whatever their order in the file, the worst is trained to its end with few seeds before it is compared."""
+    """In any order of the file, the worst setting is compared after few of its seeds."""
     made = loaded(prune=PRUNE, grid={"rate": RATES[::-1]})
     made.run(local=True, cpus=1)
     assert outcomes(made)[2.0] == ["finished", "stopped", "stopped", "stopped"]
 
 
 def test_seeds_of_a_cell_do_not_compete() -> None:
-    """Its later seeds are worse than its first here, and still better than the other cells."""
+    """Seeds of a cell don't compete: later seeds that are worse than its first still go on."""
     made = loaded({**FUNCTION, "train": "lab:noisy"}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     assert outcomes(made) == {0.0: ["finished"] * 4, 1.0: ["stopped"] * 4, 2.0: ["stopped"] * 4}
@@ -112,7 +112,7 @@ def test_a_program_is_stopped() -> None:
 
 
 def test_stopped_trials_are_not_counted_as_unsolved() -> None:
-    """A row that has some has no rate and no mean, isn't compared, and the finding says so."""
+    """A row with stopped trials has no rate and no mean, isn't compared, and the finding says so."""
     made = loaded(prune=PRUNE, grid={"rate": RATES}, success={"loss": {"below": 0.1}})
     made.run(local=True, cpus=1)
     cells = made.cells().set_index("rate")
@@ -126,7 +126,7 @@ def test_stopped_trials_are_not_counted_as_unsolved() -> None:
 
 
 def test_without_prune_they_are_trained_to_their_end() -> None:
-    """And a second run of either study has nothing to do."""
+    """Without pruning, the trials are trained to their end; a second run of either study has nothing to do."""
     pruned = loaded(prune=PRUNE, grid={"rate": RATES})
     pruned.run(local=True, cpus=1)
     pruned.run(local=True)
@@ -145,7 +145,7 @@ def test_other_studies_do_not_adopt_them() -> None:
 
 
 def test_confirming_trials_are_never_stopped() -> None:
-    """Although it is worse here than all that was compared before."""
+    """Confirming trials aren't stopped, even if worse than all compared before."""
     made = loaded(
         {**FUNCTION, "train": "lab:worse_later"},
         prune=PRUNE,
@@ -162,7 +162,7 @@ def test_confirming_trials_are_never_stopped() -> None:
 
 
 def test_a_stopped_trial_is_not_repeated() -> None:
-    """Since what others had reached isn't known any more, `verify` leaves it out, and says so if it is named."""
+    """`verify` leaves a stopped trial out, because its comparisons are gone, and says so if it is named."""
     made = loaded(prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     certificate = made.verify(share=1.0)
@@ -190,7 +190,7 @@ def test_a_mistake_says_what_must_hold(tables: Any, message: str) -> None:
         loaded(grid={"rate": RATES}, **tables)
 
 
-# --- the rule, and what workers share
+# --- the rule, and the state shared by workers
 
 
 def rule(**settings: Any) -> Pruning:
@@ -198,7 +198,7 @@ def rule(**settings: Any) -> Pruning:
 
 
 def test_halving_keeps_one_of_a_factor() -> None:
-    """Ties go on, and nothing is stopped before enough others have come."""
+    """Ties go on, and no trial stops before enough others have come."""
     halving = rule(method="halving", factor=3, after=2)
     assert not halving.stops(9.0, [1.0])
     others = [float(value) for value in range(8)]
@@ -219,7 +219,7 @@ def losses(seed: int, resume: Any = None) -> Iterator[dict[str, Any]]:
 
 
 def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
-    """At the next rung it is compared by its best value, also of before; it isn't judged twice at one."""
+    """After an interruption, a trial is compared by its earlier best value too, and only once at each rung."""
     rungs = StoredRungs(Store("studies").study("any")._folder, "lowest loss")
     halving = rule(method="halving", first=3, after=1)
 
@@ -240,7 +240,7 @@ def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
 
 
 def test_workers_see_what_others_had_reached(folder: Path) -> None:
-    """And one that trains a trial again replaces its value."""
+    """Workers see each other's values, and a retrained trial replaces its value."""
     place = Store("studies").study("any")._folder
     first, second, other = (StoredRungs(place, compared) for compared in ("lowest loss", "lowest loss", "lowest error"))
     other.add(3, "cell", "c", 4.0)

@@ -1,4 +1,4 @@
-"""Laws of printed estimates: one decimal place and one unit for the estimate and its interval, in every format."""
+"""Printed estimates: one decimal place and one unit for the estimate and its interval, in every format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers_of(text: str) -> list[tuple[Decimal, Decimal]]:
 @settings(max_examples=300)
 @given(notation=NOTATIONS, numbers=WITH_INTERVALS | NARROW)
 def test_printed_numbers_are_the_true_ones(notation, numbers):
-    """Each is within half a unit of the last place, which is the same for all; an estimate stays in its interval."""
+    """Numbers are within half a unit of their common last place, and an estimate stays in its interval."""
     low, value, high = numbers
     printed = numbers_of(notation(value, (low, high)))
     for (read, half_unit), true in zip(printed, (value, low, high), strict=True):
@@ -60,7 +60,7 @@ def test_lone_numbers_are_the_true_ones(notation, number):
 
 @given(numbers=WITH_INTERVALS.filter(lambda numbers: numbers[0] != numbers[2]))
 def test_intervals_show_their_width(numbers):
-    """Ends that differ are printed as different numbers, with one to three digits of the half-width."""
+    """Different ends are printed as different numbers, with one to three digits of the half-width."""
     low, value, high = numbers
     half_width = Decimal(high) / 2 - Decimal(low) / 2
     if half_width < Decimal("1e-11") * Decimal(max(map(abs, numbers))):
@@ -72,7 +72,7 @@ def test_intervals_show_their_width(numbers):
 
 @given(number=st.floats(1e-9, 1 - 1e-9))
 def test_rates_are_kept_from_their_limits(number):
-    """A rate that is neither 0 nor 1 isn't printed as either, alone, with an interval or as per cent."""
+    """A rate other than 0 and 1 isn't printed as either, alone, with an interval or as per cent."""
     for text in (words.rate(number), words.rate(number, (0.0, 1.0))):
         assert 0 < numbers_of(text)[0][0] < 1
     assert words.percent(number) not in ("0%", "100%")
@@ -80,7 +80,7 @@ def test_rates_are_kept_from_their_limits(number):
 
 @given(numbers=WITH_INTERVALS | NARROW)
 def test_latex_has_the_same_digits(numbers):
-    """The reach in LaTeX is that between the printed estimate and the printed ends."""
+    """The half-width in LaTeX is that between the printed estimate and the printed ends."""
     low, value, high = numbers
     text = words.measure(value, (low, high))
     [(estimate, _), (lower, _), (upper, _)] = numbers_of(text)

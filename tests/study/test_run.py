@@ -1,4 +1,4 @@
-"""The whole path in one process: study file to report, with MLflow beside it, and with packs that crash."""
+"""Runs in one process, from study file to report, with MLflow, and with packs that crash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tasks.arithmetic.engine.torch.engine import TorchEngine
 from tests.engines import ENGINES, use_engines
 from tests.study.cluster.crashing import Crashing
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = """
@@ -66,7 +66,7 @@ def run_here(
 
 
 def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figures):
-    """Results read back from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
+    """Results from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
     plan = planned()
     ending, told = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED, told
@@ -81,7 +81,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figure
 
 
 def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
-    """A study that finds its trials done in another one trains nothing, and MLflow has them all the same."""
+    """A study that finds its trials in another one trains nothing, and publishes all of them."""
     run_here(planned(), tmp_path)
     other = planned(SPEC.replace("study: whole", "study: other"))
     ending, told = run_here(other, tmp_path, uri)
@@ -91,7 +91,7 @@ def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
 
 
 def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path, uri):
-    """What was trained while nothing was published is published by the next run."""
+    """Trials trained without publishing are published by the next run."""
     plan = planned()
     run_here(plan, tmp_path)
     ending, told = run_here(plan, tmp_path, uri)
@@ -100,7 +100,7 @@ def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path, uri):
 
 
 def test_mlflow_down_costs_nothing(tmp_path, uri):
-    """With MLflow out of reach the study finishes, says what isn't published, and sync makes up for it."""
+    """Without MLflow the study finishes and reports what isn't published; sync publishes it."""
     plan = planned()
     ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED
@@ -111,7 +111,7 @@ def test_mlflow_down_costs_nothing(tmp_path, uri):
 
 
 def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monkeypatch):
-    """A pack that crashes gives failed trials, shown and counted; run again, they get their results."""
+    """A crashed pack gives failed trials, which are shown and counted; a second run gives their results."""
     plan = planned()
     use_engines(monkeypatch, {"crashing": Crashing()})
     ending, told = run_here(plan, tmp_path, uri, keep_going=True)
@@ -128,7 +128,7 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
 
 
 def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):
-    """A pack checkpointed by one engine and gone on with by another starts afresh, and is done once."""
+    """A pack with a checkpoint of another engine starts afresh, and is stored once."""
     plan = planned()
     folder = Store(tmp_path).study("whole")
     pack = Pack(plan.trials[:3])
@@ -140,7 +140,7 @@ def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):
 
 
 def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
-    """Trials that the file no longer asks for stay in the store, but not in the report."""
+    """Trials that the file no longer requests stay in the store, but not in the report."""
     run_here(planned(), tmp_path)
     fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
     _, told = run_here(fewer, tmp_path)
@@ -151,7 +151,7 @@ def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
 
 @pytest.mark.parametrize("pack_size", [1, 100])
 def test_pack_size_changes_no_result(tmp_path, pack_size):
-    """However trials are packed, the cells come out the same."""
+    """Any pack size gives the same cells."""
     plan = planned()
     expected = tmp_path / "expected"
     run_here(plan, expected)
@@ -168,7 +168,7 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here that torch can use")
 @pytest.mark.parametrize("there", [True, False])
 def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
-    """Where a driver is loaded and the CPU trains nevertheless, a line says so; elsewhere none does."""
+    """With a driver but training on the CPU, a line says so; otherwise there is none."""
     driver = tmp_path / "nvidiactl"
     if there:
         driver.touch()
@@ -178,7 +178,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
 
 
 def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
-    """What no fused engine takes is named, with the reason, before training starts."""
+    """A model that no fused engine trains is named, with the reason, before training starts."""
     _, told = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
     assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
 
@@ -189,7 +189,7 @@ def slots(has: Capacity, **options: object) -> Slots:
 
 
 def test_lanes_of_a_cluster():
-    """GPUs where there are any, cores of the machines without; more for a cluster that grows, if asked for."""
+    """The lanes are GPUs if there are any, cores on the other machines, and more for a growing cluster on request."""
     cores = Capacity(cpus=8, gpus=0, cpus_without_gpu=8)
     mixed = Capacity(cpus=24, gpus=2, cpus_without_gpu=8)
     assert slots(cores) == {"cpu": 8}
@@ -224,7 +224,7 @@ def unmounted(root: Path) -> None:
 
 
 def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None]) -> list[str]:
-    """Strike when the second pack is begun; give the packs that are begun."""
+    """Strike when the second pack begins; return the packs that have begun."""
     begun: list[str] = []
 
     class Striking(TorchEngine):
@@ -248,7 +248,7 @@ def run_pack_by_pack(root: str | Path) -> Ending:
 
 @pytest.mark.parametrize("strike", [renamed, removed, unmounted])
 def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
-    """Patience over, it ends with what happened: no other pack is trained, and nothing is written where it was."""
+    """After its patience, the run ends with a message: it trains no other pack, and writes nothing to the old place."""
     root = tmp_path / "studies"
     begun = striking_second(monkeypatch, partial(strike, root))
     with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at .* just now: it was removed"):
@@ -261,7 +261,7 @@ def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
 
 
 def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypatch):
-    """The same where no folder could be gone: no object comes back."""
+    """The same holds without a folder: no object is written again."""
     url = f"{s3.bucket()}/studies"
     folder = Store(url).study("whole")._folder
 
@@ -280,7 +280,7 @@ def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypat
 
 
 def test_a_report_begins_no_study_anew(tmp_path):
-    """A study that is renamed while its report is drawn gets no folder where it was."""
+    """A study that is renamed while its report is drawn gets no folder at its old place."""
     run_here(planned(), tmp_path)
     found = load_results("whole", tmp_path)
     renamed(tmp_path)
@@ -290,7 +290,7 @@ def test_a_report_begins_no_study_anew(tmp_path):
 
 
 def test_a_driver_that_was_replaced_stops_in_words(tmp_path, monkeypatch):
-    """When another driver has taken the study over, the first stores no failures and says what happened."""
+    """A driver that was replaced by another stores no failures, and ends with a message."""
     folder = Store(tmp_path).study("whole")
     begun = striking_second(monkeypatch, folder.begin_attempt)
     with pytest.raises(BusyError, match="'whole' was taken over by another run: this run of it stops"):

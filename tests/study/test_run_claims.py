@@ -1,4 +1,4 @@
-"""A study with claims, from its file to `study check` and its report: disturbed or not, its verdicts are the same."""
+"""Studies with claims, from the file to `study check` and the report: interruptions don't change verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from study.spec import parse_spec
 from study.store import Store
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # About half of the NMU's seeds are solved by then, and none of the linear model's.
@@ -46,7 +46,7 @@ SHOWN = SPEC.replace("  - {NMU: success_rate, exceeds: 0.9}\n", "").replace("bel
 
 
 def states(root: Path) -> list[tuple[str, int, list[tuple[int, float]]]]:
-    """Return of each claim its verdict, what it cost, and of its cells the seeds and the evidence."""
+    """Return each claim's verdict and cost, and its cells' seeds and evidence."""
     return [
         (v.state, v.trials, [(cell.seeds, cell.evidence) for cell in v.cells])
         for v in load_results("claimed", root).claims
@@ -68,7 +68,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_seeds_are_added_until_claims_are_decided(undisturbed: Path) -> None:
-    """The clear claims take few seeds, and the one that isn't true is refuted; the headline says so."""
+    """Clear claims take few seeds, and the false one is refuted; the headline says so."""
     results = load_results("claimed", undisturbed)
     assert [v.state for v in results.claims] == ["shown", "refuted", "shown"]
     seeds = {s.cell.model: s.seeds for s in results.summaries}
@@ -81,7 +81,7 @@ def test_seeds_are_added_until_claims_are_decided(undisturbed: Path) -> None:
 def test_a_run_that_stops_early_comes_to_the_same_verdicts(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped after each pack and run again, the study asks for the same seeds and has the same evidence."""
+    """Stopped after each pack and run again, the study requests the same seeds and has the same evidence."""
     plan, endings = make_plan(parse_spec(SPEC, source="test")), []
     before = Run._on_event
 
@@ -100,7 +100,7 @@ def test_a_run_that_stops_early_comes_to_the_same_verdicts(
 
 
 def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
-    """On the page, as Markdown and as claims.csv, with the same numbers."""
+    """The page, its Markdown and claims.csv have the same verdicts, evidence and cost."""
     results = load_results("claimed", undisturbed)
     files = {path.name: path for path in write_study_report(results)}
     page = files["report.html"].read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
 
 
 def test_mlflow_tells_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
-    """The description of the study's runs begins with them."""
+    """The description of the study's runs begins with the verdicts."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     sync(load_results("claimed", undisturbed), uri)
     experiment = mlflow.MlflowClient(uri).get_experiment_by_name("claimed")
@@ -131,7 +131,7 @@ def test_mlflow_tells_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
 
 
 def test_check_is_a_gate(undisturbed: Path, tmp_path: Path) -> None:
-    """Exit code 4 with a refuted claim, 0 where all are shown, 5 before there are enough trials; nothing is trained."""
+    """The exit code is 4 with a refuted claim, 0 if all are shown, and 5 without enough trials; no trial runs."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(SPEC)
     refuted = invoke("check", str(mine), "--store", str(undisturbed))
@@ -152,7 +152,7 @@ def test_check_is_a_gate(undisturbed: Path, tmp_path: Path) -> None:
 
 
 def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> None:
-    """Without either it is bad input, and no verdict."""
+    """A check without claims or results is bad input, and gives no verdict."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(SPEC)
     nothing = invoke("check", str(mine), "--store", str(tmp_path / "empty"))
@@ -165,7 +165,7 @@ def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> No
 
 
 def test_the_plan_lists_claims(tmp_path: Path) -> None:
-    """`study plan` says what is claimed, and how many seeds that can be expected to take."""
+    """`study plan` lists the claims, and the expected number of seeds."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(SPEC)
     told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "empty"))
@@ -178,7 +178,7 @@ def test_the_plan_lists_claims(tmp_path: Path) -> None:
 
 
 def test_python_checks_claims_too(undisturbed: Path) -> None:
-    """A study that is opened is judged by the file that it ran with, one that is loaded by its own."""
+    """An opened study is judged by the file that it ran with, a loaded one by its own."""
     opened = open_study("claimed", store=undisturbed).check()
     assert (opened.word, opened.are_refuted) == ("refuted", True)
     loaded = load(yaml.safe_load(SHOWN), store=undisturbed).check()
@@ -201,7 +201,7 @@ claims: [{NMU: success_rate, exceeds: 0.01}]
 
 
 def ran(root: Path, seeds: int | str) -> str:
-    """Run the study with so many seeds; return what `study check` says."""
+    """Run the study with `seeds` seeds; return the output of `study check`."""
     options = Options(root=root, tracking_uri=None, local=True)
     plan = make_plan(parse_spec(FEW.replace("SEEDS", str(seeds)), source="test"))
     assert run(plan, options, Console(), until_sure) == Ending.FINISHED
@@ -227,7 +227,7 @@ def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tmp_path: Path) -> None:
-    """Every output says so, also after a further run of the same file, and in another store."""
+    """Every output states the remaining error, also after a second run of the same file, and in another store."""
     assert error_of(raised) == pytest.approx(0.075)
     assert "judged before at 3 seeds" in " ".join(ran(raised, 6).split())
     told = json.loads(invoke("check", "raised", "--store", str(raised), "--json").output)
@@ -239,7 +239,7 @@ def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tm
 
 
 def test_the_same_seeds_spend_nothing_and_raised_ones_do_again(raised: Path, tmp_path: Path) -> None:
-    """A file that goes back to fewer seeds repeats the look that was made; one with more makes a third."""
+    """A return to fewer seeds repeats the earlier look; more seeds make a third one."""
     root = tmp_path / "store"
     shutil.copytree(raised, root)
     ran(root, 3)
@@ -251,7 +251,7 @@ def test_the_same_seeds_spend_nothing_and_raised_ones_do_again(raised: Path, tmp
 
 
 def test_seeds_that_were_not_looked_at_spend_nothing(tmp_path: Path) -> None:
-    """A number of seeds that is changed before its trials have ended is no look."""
+    """A number of seeds that is changed before its trials have ended isn't a look."""
     folder = Store(tmp_path).study("raised")
     folder.write_spec(FEW.replace("SEEDS", "1000"))
     ran(tmp_path, 3)
@@ -259,7 +259,7 @@ def test_seeds_that_were_not_looked_at_spend_nothing(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> None:
-    """Before more seeds are trained, one knows what a verdict will be worth."""
+    """The plan states the remaining error before more seeds are trained."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(FEW.replace("SEEDS", "12"))
     told = " ".join(invoke("plan", str(mine), "--quick", "--store", str(raised)).output.split())
@@ -277,7 +277,7 @@ def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> 
 def test_looks_that_cannot_be_read_are_an_error(
     raised: Path, tmp_path: Path, look: dict[str, object], message: str
 ) -> None:
-    """No verdict is given as if a claim had never been looked at, and nothing that was stored takes long."""
+    """Unreadable looks are an error without a verdict, and stored content can't make the check slow."""
     root = tmp_path / "store"
     shutil.copytree(raised, root)
     (root / "raised" / "claim_looks.json").write_text(json.dumps({"looks": [{"claim": "a"} | look]}))

@@ -23,12 +23,12 @@ BY_BYTES = Path(__file__).parent / "stores" / "code-by-bytes"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return the folder of a store that isn't there yet."""
+    """Return the folder of a store that doesn't exist yet."""
     return tmp_path / "studies"
 
 
 def study(folder: Path, store: Path, **changed: object) -> api.Study:
-    """Load the study of a folder's function; None takes a key out."""
+    """Load the study of a folder's function; None removes a key."""
     return of_file(folder, store, STUDY | changed)
 
 
@@ -40,7 +40,7 @@ def of_file(folder: Path, store: Path, content: dict[str, object]) -> api.Study:
 
 
 def run(loaded: api.Study) -> tuple[str, list[str]]:
-    """Run a study in this process; return what it printed, and the packs that the store has then."""
+    """Run a study in this process; return its output, and the packs in the store."""
     console = Console(file=StringIO(), width=500)
     loaded.train(console, local=True, pack_size=4)
     return console.file.getvalue(), packs(loaded)
@@ -51,7 +51,7 @@ def packs(loaded: api.Study) -> list[str]:
 
 
 def edit(folder: Path, before: str, after: str, file: str = "mylab/training.py") -> None:
-    """Change a text of a file, which must have it."""
+    """Replace a text in a file, which must contain it."""
     text = (folder / file).read_text()
     assert before in text
     (folder / file).write_text(text.replace(before, after))
@@ -66,7 +66,7 @@ def warnings(loaded: api.Study) -> list[str]:
 
 
 def test_a_comment_trains_nothing(lab: Path, store: Path) -> None:
-    """Neither a comment nor a docstring discards a result, and a reader needs no code."""
+    """A comment or a docstring discards no result, and a reader needs no code."""
     _, before = run(study(lab, store))
     edit(lab, *COMMENT)
     edit(lab, '"""Return one number."""', '"""Return a number."""')
@@ -102,7 +102,7 @@ def test_results_of_code_whose_bytes_counted_stay_valid(name: str, lab: Path, st
 
 
 def test_another_study_of_the_store_gives_its_results(lab: Path, store: Path) -> None:
-    """A new study with code equal to that of a stored one takes its trials over, whatever bytes counted there."""
+    """A new study with equal code adopts another study's trials, even those stored by bytes of code."""
     shutil.copytree(BY_BYTES, store)
     zipfile.ZipFile(next((store / "coin" / "code").glob("*.zip"))).extractall(lab)
     (lab / "coin.py").write_text("# A comment.\n" + (lab / "coin.py").read_text())
@@ -113,7 +113,7 @@ def test_another_study_of_the_store_gives_its_results(lab: Path, store: Path) ->
 
 
 def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
-    """A change of the code says which file it was, how many trials it costs, and how to keep them."""
+    """A change of the code names the file, the number of trials that it costs, and the way to keep them."""
     run(study(lab, store))
     assert warnings(study(lab, store, seeds=4)) == []
     (lab / "mylab" / "more.py").write_text("x = 1")
@@ -125,12 +125,12 @@ def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
     )
     printed, _ = run(study(lab, store))
     assert warning in printed
-    printed, _ = run(study(lab, store, seeds=4))  # there are as many results of the code as it is now
+    printed, _ = run(study(lab, store, seeds=4))  # the counts are those of the present code
     assert "changed since" not in printed
 
 
 def test_adopted_results_count(lab: Path, store: Path) -> None:
-    """The user may declare results valid after a change; reports say so, no result changes, and more seeds go on."""
+    """Adopted results count after a change; reports say so, no result changes, and more seeds go on."""
     run(study(lab, store))
     before = {file: file.read_bytes() for file in (store / "mine" / "results").iterdir()}
     edit(lab, *CHANGE)
@@ -154,7 +154,7 @@ def test_adopted_results_count(lab: Path, store: Path) -> None:
 
 
 def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
-    """Revoked, results of earlier code don't count; the log has both entries, and they come back with their code."""
+    """After a revocation, results of earlier code don't count until their code returns; the log has both entries."""
     run(study(lab, store))
     edit(lab, *CHANGE)
     study(lab, store).adopt()
@@ -174,7 +174,7 @@ def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
 
 
 def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, store: Path) -> None:
-    """The next change is named alone, not with what was adopted."""
+    """The next change is compared with the adopted code, and named alone."""
     run(study(lab, store))
     edit(lab, *CHANGE)
     study(lab, store).adopt()
@@ -184,7 +184,7 @@ def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, stor
 
 
 def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path, store: Path, tmp_path: Path) -> None:
-    """A ZIP file may bring code and results, but doesn't say what the code of a study in the store stands for."""
+    """A ZIP file may bring code and results, but can't adopt code for a study in the store."""
     run(study(lab, store))
     there = shutil.copytree(store, tmp_path / "there")
     edit(lab, *CHANGE)
@@ -196,7 +196,7 @@ def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path
 
 
 def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
-    """One error says what is missing: own code, a change, or a code that isn't named by its version."""
+    """The error names the missing part: own code, a change, or code identified by its content."""
     run(study(lab, store))
     with pytest.raises(InputError, match="has no results that a change of its code discards"):
         study(lab, store).adopt()
@@ -209,7 +209,7 @@ def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
 
 
 def test_adopted_code_is_proven_by_itself(packed_lab: Path, store: Path) -> None:
-    """The proof that trials train side by side is of the code that ran, not of the code that it stands for."""
+    """The proof of packing belongs to the code that ran, not to the code that it replaces."""
     content = PACKED_STUDY | {"models": ["mylab.models:mlp"], "seeds": 2}
     run(of_file(packed_lab, store, content))
     edit(packed_lab, "nn.Tanh(), *middle", "nn.Dropout(0.5), *middle", "mylab/models.py")

@@ -1,4 +1,4 @@
-"""Laws of a whole run of a study of one's own function: nothing is trained twice, and what is asked may change."""
+"""Runs of studies of a user's function: nothing is trained twice, and the criterion may change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.study.lab import study_of
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:
-    """Run a study in this process, and return how it ended and the packs that it has then."""
+    """Run a study in this process, and return its end and its packs."""
     options = Options(store, None, local=True, pack_size=4)
     ending = run(make_plan(spec), options, Console(file=StringIO()))
     return ending, sorted(Store(store).study(spec.study).pack_ids())
@@ -36,7 +36,7 @@ def outcomes(store: Path, name: str = "mine") -> dict[tuple[int, int], str]:
 
 
 def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
-    """All trials have a result and a report; a second run trains nothing, and no code is needed to read it."""
+    """All trials have a result and a report; a second run trains nothing, and reading needs no code."""
     store = tmp_path / "studies"
     ending, packs = trained(study_of(lab), store)
     assert ending is Ending.FINISHED
@@ -53,7 +53,7 @@ def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
 def test_each_cell_that_trains_has_its_running_value(
     lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the first metric, below the line of progress."""
+    """The progress shows the running value of the first metric of each cell in training."""
     monkeypatch.setattr(progress, "_PLAIN_EVERY_S", 0.0)
     console = Console(file=StringIO(), width=200)
     run(make_plan(study_of(lab)), Options(tmp_path / "studies", None, local=True), console)
@@ -63,7 +63,7 @@ def test_each_cell_that_trains_has_its_running_value(
 
 
 def test_a_report_shows_the_criterion_and_what_tells_rows_apart(lab: Path, tmp_path: Path) -> None:
-    """Learning curves have the line of their metric's bound, and no column is of what all trials share."""
+    """Learning curves have the line of their metric's bound, and columns constant over all trials are left out."""
     store = tmp_path / "studies"
     trained(study_of(lab), store)
     content = assemble_report(load_results("mine", store))
@@ -76,7 +76,7 @@ def test_a_report_shows_the_criterion_and_what_tells_rows_apart(lab: Path, tmp_p
 
 
 def test_another_criterion_trains_nothing(lab: Path, tmp_path: Path) -> None:
-    """Trials are judged anew by their metrics, with the times of success from their curves; and back again."""
+    """A new criterion judges stored trials by their metrics and curves, without training; so does the old one again."""
     store = tmp_path / "studies"
     first, packs = trained(study_of(lab), store)
     before = outcomes(store)
@@ -100,7 +100,7 @@ def test_another_criterion_trains_nothing(lab: Path, tmp_path: Path) -> None:
 
 
 def test_edited_code_is_another_study_of_the_same_name(lab: Path, tmp_path: Path) -> None:
-    """New code trains anew, results of before stay in the store and come back with the code of before."""
+    """New code trains anew; earlier results stay in the store and return with their code."""
     store, spec = tmp_path / "studies", study_of(lab)
     trained(spec, store)
     text = (lab / "mylab" / "training.py").read_text()

@@ -1,4 +1,4 @@
-"""Laws of a whole run of a study of one's own task and models."""
+"""Runs of studies of a user's own task and models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EASY = {"success": {"test_accuracy": {"at_least": 0.0}}}
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, str, list[str]]:
-    """Run a study in this process, and return how it ended, what the user read, and the packs that it has then."""
+    """Run a study in this process, and return its end, its output, and its packs."""
     console = Console(file=StringIO(), width=200)
     ending = run(make_plan(spec), Options(store, None, local=True, pack_size=4), console)
     return ending, console.file.getvalue(), sorted(Store(store).study(spec.study).pack_ids())
@@ -48,7 +48,7 @@ def test_a_study_runs_once(packed_lab: Path, tmp_path: Path, figures: None) -> N
 
 
 def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: Path) -> None:
-    """The proof is made once, kept in the study's folder, and its reason is told with every run that trains."""
+    """The proof is made once and kept in the study's folder, and every training run states its reason."""
     store, models = tmp_path / "studies", ["mylab.models:mlp", "mylab.models:dropping"]
     _, text, _ = trained(packed_study(packed_lab, models=models), store)
     reason = "trials of mylab.models:dropping train one after another: they can't be one array program: Dropout"
@@ -65,7 +65,7 @@ def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: 
 
 
 def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> None:
-    """Packs of one's own are proven and measured as others are, and nothing is written."""
+    """Packs of own tasks are proven and measured like others, and nothing is written."""
     store = tmp_path / "studies"
     plan = make_plan(packed_study(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"]))
     console = Console(file=StringIO(), width=200)
@@ -80,7 +80,7 @@ def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> N
 def test_a_study_whose_trials_all_failed_has_a_report(
     packed_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no number then, not even a column of a metric."""
+    """A study without results has a report without numbers or metric columns."""
 
     def start(self: PackedEngine, *args: object, **more: object) -> None:
         raise RuntimeError("no memory")

@@ -1,4 +1,4 @@
-"""Laws of a whole run of a study whose references say what success is."""
+"""Runs of studies with references as the success criterion."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ EXACT = "mylab.models:Exact"
 
 
 def trained(spec: Spec, store: Path, uri: str | None = None) -> str:
-    """Run a study in this process, and return what the user read."""
+    """Run a study in this process, and return its output."""
     console = Console(file=StringIO(), width=200)
     assert run(make_plan(spec), Options(store, uri, local=True, pack_size=4), console) is Ending.FINISHED
     return console.file.getvalue()
 
 
 def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tmp_path: Path) -> None:
-    """Each question has the bound of its own references, and a trial says which; stored rows are finished."""
+    """Each question has the bound of its own references, named in its trials; stored rows are finished."""
     store = tmp_path / "studies"
     spec = reference_study(packed_lab, grid={"size": [2, 3]}, seeds=4)
     text = trained(spec, store)
     assert "0 diverged" in text
-    assert "solved ·" not in text  # what nobody can know yet isn't shown while it runs
+    assert "solved ·" not in text  # unknown while it runs, and so not shown
     results = load_results("products", store)
     rows = results.table.to_pylist()
     assert "Exact" not in results.headline  # it knows the answer, and is compared with nobody
@@ -68,12 +68,12 @@ def test_further_references_judge_all_trials_anew(packed_lab: Path, tmp_path: Pa
     assert {row["criterion"].partition("(")[2] for row in after.values()} == {"99% prediction bound of 6 references)"}
     for trial, row in before.items():
         assert (row["test_loss"], row["training_s"]) == (after[trial]["test_loss"], after[trial]["training_s"])
-    trained(reference_study(packed_lab), store)  # the file of before: what it doesn't plan sets no bound
+    trained(reference_study(packed_lab), store)  # the earlier file: unplanned references set no bound
     assert {row["trial_id"]: row for row in load_results("products", store).table.to_pylist()} == before
 
 
 def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
-    """Then trials are finished, and the user reads why."""
+    """With one reference, trials are finished, and the user reads why."""
     store = tmp_path / "studies"
     text = trained(reference_study(packed_lab, seeds=1), store)
     assert set(load_results("products", store).table["outcome"].to_pylist()) == {"finished"}
@@ -81,7 +81,7 @@ def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
 
 
 def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Path) -> None:
-    """`keep` says which count; those that don't are counted in a note, and judged all the same."""
+    """`keep` selects references; the others are counted in a note, and judged too."""
     store = tmp_path / "studies"
     trained(reference_study(packed_lab, seeds=5), store)
     losses = [
@@ -97,7 +97,7 @@ def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Pa
 
 
 def test_learning_curves_have_the_bound_of_their_question(packed_lab: Path, tmp_path: Path) -> None:
-    """Each row's figure shows the bound that its trials are judged by."""
+    """Each row's figure shows the bound of its trials."""
     store = tmp_path / "studies"
     success = {"validation_loss": "below_references"}
     trained(reference_study(packed_lab, grid={"size": [2, 3]}, success=success, seeds=2), store)
@@ -108,9 +108,9 @@ def test_learning_curves_have_the_bound_of_their_question(packed_lab: Path, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # what MLflow and its libraries deprecate isn't ours to change
+@pytest.mark.filterwarnings("ignore")  # Deprecations of MLflow and its dependencies are theirs to fix.
 def test_mlflow_shows_what_the_report_does(packed_lab: Path, tmp_path: Path) -> None:
-    """Trials are published as finished while a study runs; at its end, MLflow has what they were judged by last."""
+    """Trials are published as finished during the run; at its end, MLflow has their last judgements."""
     store, uri = tmp_path / "studies", f"sqlite:///{tmp_path / 'mlflow.db'}"
     for seeds in (2, 3):
         trained(reference_study(packed_lab, seeds=seeds), store, uri)

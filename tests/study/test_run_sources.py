@@ -1,4 +1,4 @@
-"""A study whose sources of randomness have seeds of their own, from its file to what its report says of them."""
+"""Studies with seeds for each source of randomness, from the file to the report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from study.store import Store
 from study.trials.table import source_array
 from tests.commands import invoke
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # About half of the NMU's seeds are solved by then.
@@ -59,7 +59,7 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_plain_seeds_of_before_are_not_trained_again(crossed: Path) -> None:
-    """Trials with equal init and data seeds are those of a study with a count of seeds, which adopts them."""
+    """Trials with equal init and data seeds are adopted from a study with a count of seeds."""
     before = {r.trial.id: r.best_iteration for r in table_results(Store(crossed).study("crossed").read_results())}
     plain = SPEC.replace("study: crossed", "study: plain").replace("{init: 6, data: 5}", "5")
     run_here(crossed, plain)
@@ -69,7 +69,7 @@ def test_plain_seeds_of_before_are_not_trained_again(crossed: Path) -> None:
 
 
 def test_a_study_that_goes_on_with_until_judges_by_plain_seeds(tmp_path: Path) -> None:
-    """Trials with equal init and data seeds count as plain seeds; all other combinations are kept, and not shown."""
+    """Trials with equal init and data seeds count as plain seeds; other combinations are kept, but not shown."""
     small = SPEC.replace("{init: 6, data: 5}", "{init: 3, data: 2}").replace("[2, 3]", "[2]")
     run_here(tmp_path, small)
     stored = Store(tmp_path).study("crossed")
@@ -84,7 +84,7 @@ def test_a_study_that_goes_on_with_until_judges_by_plain_seeds(tmp_path: Path) -
 
 
 def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
-    """A trial of combined seeds, trained alone, has the stored bits, and says what its seeds are."""
+    """A trial of combined seeds, trained alone, has the stored bits, and names its seeds."""
     results = table_results(Store(crossed).study("crossed").read_results())
     trial = next(r.trial for r in results if r.trial.sources == Sources(4, 2))
     (again,) = repeat(planned(), str(crossed), [trial.id])
@@ -95,7 +95,7 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
 
 
 def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> None:
-    """Shares with intervals, what more trials bring, a figure and sources.csv; the headline has the finding."""
+    """The report has shares with intervals, the gain from more trials, a figure and sources.csv; a headline too."""
     results = load_results("crossed", crossed)
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
     files = {path.name: path for path in write_study_report(results)}
@@ -118,7 +118,7 @@ def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> Non
 
 
 def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -> None:
-    """The rate's interval is wider than that of as many independent trials, and tests are of independent seeds."""
+    """The rate's interval is wider than for independent trials, and tests are of independent seeds."""
     results = load_results("crossed", crossed)
     for summary in results.summaries:
         low, high = summary.success_rate_interval or (np.nan, np.nan)
@@ -148,7 +148,7 @@ def test_published_numbers_are_not_tested_against(tmp_path: Path) -> None:
 
 
 def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
-    """Runs of combined seeds have a parameter for each source, and a name that says them."""
+    """Runs of combined seeds have a parameter for each source, and a name with the seeds."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     sync(load_results("crossed", crossed), uri)
     client = mlflow.MlflowClient(uri)
@@ -159,7 +159,7 @@ def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
 
 
 def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
-    """Evaluation rows are a source beside what init and data make together; nested, there are two shares."""
+    """Evaluation rows are a source beside init and data together; nested sources have two shares."""
     three = SPEC.replace("study: crossed", "study: three").replace("data: 5}", "data: 4, evaluation: 3}")
     run_here(tmp_path, three)
     of_three = load_results("three", tmp_path).sources
@@ -173,7 +173,7 @@ def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
-    """A table by columns has the intervals of the same trials that the study's own table has."""
+    """A table by columns has the same intervals as the study's own table of the same trials."""
     groups = crossed / "groups"
     told = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(groups))
     assert told.exit_code == 0, told.output
@@ -190,7 +190,7 @@ def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
 
 
 def test_an_array_has_an_axis_a_source() -> None:
-    """Numbers stand where their seeds say, in any order of trials; without combined seeds there is no array."""
+    """Numbers are placed by their seeds, in any order of trials; without combined seeds there is no array."""
     sources = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]
     array = source_array(
         np.array([source.seed for source in sources]),
@@ -202,7 +202,7 @@ def test_an_array_has_an_axis_a_source() -> None:
 
 
 def test_the_plan_counts_seeds_by_source(tmp_path: Path) -> None:
-    """`study plan` writes the product, and that nested data seeds are those of each init seed."""
+    """`study plan` writes the product, and that nested data seeds belong to each init seed."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(SPEC)
     told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "none")).output

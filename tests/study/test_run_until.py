@@ -1,4 +1,4 @@
-"""A study with seeds until sure, from its file to its report: disturbed or not, it comes to the same trials."""
+"""Studies with sequential numbers of seeds, from the file to the report: interruptions don't change the trials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.engines import ENGINES, use_engines
 from tests.study import builders
 from tests.study.cluster.crashing import Crashing
 
-# Warnings of MLflow and what it imports are theirs to mend.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # About half of the NMU's seeds are solved by then, and none of the linear model's.
@@ -69,12 +69,12 @@ def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **op
 
 
 def bits(root: Path, name: str = "sure") -> list[Result]:
-    """Return what must not depend on how the study was run."""
+    """Return the part of the results that doesn't depend on the way of running."""
     return builders.bits(Store(root).study(name))
 
 
 def cells_file(root: Path) -> list[dict[str, str]]:
-    """Return the report's cells, but for seconds."""
+    """Return the report's cells, without seconds."""
     [file] = [path for path in write_study_report(load_results("sure", root)) if path.name == "cells.csv"]
     with file.open(newline="") as lines:
         return [
@@ -99,7 +99,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_runs_until_each_cell_is_sure(undisturbed):
-    """A cell has the first number of seeds at which its interval is narrow, or all; the report says which."""
+    """A cell has the first number of seeds with a narrow interval, or the maximum; the report says which."""
     found = load_results("sure", undisturbed)
     sampling = statistics.FixedWidth(0.2, 6, 24)
     solved = {(r.trial.cell.model, r.trial.seed) for r in bits(undisturbed) if str(r.outcome) == "solved"}
@@ -119,7 +119,7 @@ def test_it_runs_until_each_cell_is_sure(undisturbed):
 
 
 def test_run_again_it_trains_nothing(undisturbed):
-    """What is sure stays as it is: no file of results is written, and the report is the same."""
+    """A second run writes no results, and the report is the same."""
     folder = Store(undisturbed).study("sure")
     assert folder.path is not None
     before = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
@@ -132,7 +132,7 @@ def test_run_again_it_trains_nothing(undisturbed):
 
 
 def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed):
-    """Trials in small packs: the same are asked for, and come to the same bits."""
+    """Small packs request the same trials, with the same bits."""
     ending, told = run_here(tmp_path, pack_size=4)
     assert ending == Ending.FINISHED, told
     assert bits(tmp_path) == bits(undisturbed)
@@ -140,7 +140,7 @@ def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed):
 
 @pytest.fixture
 def study(tmp_path: Path) -> Iterator[Start]:
-    """Return what starts `study run` in a process of its own."""
+    """Yield a function that starts `study run` in a process of its own."""
     (tmp_path / "sure.yaml").write_text(LONG)
     with starting(tmp_path) as start:
         yield partial(start, "run", "sure.yaml", "--local", "--tracking-uri", "off")
@@ -148,7 +148,7 @@ def study(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.mark.slow
 def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
-    """After SIGKILL once more had been asked for, a second run comes to the undisturbed trials, bits and cells."""
+    """After SIGKILL in a later round, a second run reaches the undisturbed trials, bits and cells."""
     assert run_here(tmp_path / "undisturbed", LONG)[0] == Ending.FINISHED
     undisturbed = bits(tmp_path / "undisturbed")
     root = tmp_path / "studies"
@@ -169,7 +169,7 @@ def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
 
 
 def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
-    """Where another study of the store has the first seeds, only those beyond are trained."""
+    """If another study of the store has the first seeds, only later ones are trained."""
     fixed = SPEC.replace("study: sure", "study: fixed").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "8")
     assert run_here(tmp_path, fixed)[0] == Ending.FINISHED
     ending, told = run_here(tmp_path)
@@ -182,7 +182,7 @@ def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
 
 
 def test_all_trials_in_another_study_are_enough(tmp_path, undisturbed):
-    """Where another study has all that will ever be asked for, nothing is trained, and the plan still ends."""
+    """If another study has all requested trials, nothing is trained, and the plan still ends."""
     name = "study: sure"
     assert run_here(tmp_path, SPEC.replace(name, "study: first"))[0] == Ending.FINISHED
     ending, told = run_here(tmp_path)
@@ -192,7 +192,7 @@ def test_all_trials_in_another_study_are_enough(tmp_path, undisturbed):
 
 
 def test_seeds_added_by_outcomes_are_tested_only_seed_by_seed(tmp_path):
-    """No test of counts is valid where seeds were added by outcomes: without shared seeds, the reason is given."""
+    """Tests of counts are invalid with sequential seeds: without shared seeds, the reason is given."""
     fixed = SPEC.replace("study: sure", "study: fixed").replace(
         "{until: {half_width: 0.2, max: 24, batch: 6}}", "[30, 31, 32]"
     )
@@ -208,7 +208,7 @@ def test_seeds_added_by_outcomes_are_tested_only_seed_by_seed(tmp_path):
 
 
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
-    """A cell that always crashes gets its `max` of failed trials and no more; run again, all is as undisturbed."""
+    """A cell that always crashes gets `max` failed trials and no more; a second run reaches the undisturbed results."""
     use_engines(monkeypatch, {"crashing": Crashing()})
     ending, told = run_here(tmp_path, keep_going=True)
     assert ending == Ending.FAILURES
@@ -225,7 +225,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
 
 
 def test_mlflow_has_one_run_a_trial(tmp_path, uri):
-    """However many rounds it takes, each trial is published once, and nothing is left to publish."""
+    """Over any number of rounds, each trial is published once, and none is left."""
     ending, told = run_here(tmp_path, tracking_uri=uri)
     assert ending == Ending.FINISHED, told
     done = {result.trial.id for result in bits(tmp_path)}
@@ -264,7 +264,7 @@ def shown(text: str, root: Path) -> str:
 
 
 def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
-    """Before anything has run, every cell is expected to need the mean over all rates; nothing is written."""
+    """Without results, every cell is expected to need the mean over all rates; nothing is written."""
     sampling = statistics.FixedWidth(0.2, 6, 24)
     told = shown(SPEC, tmp_path)
     mean = -(-sampling.expected() // 1)
@@ -275,7 +275,7 @@ def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
 
 
 def test_the_plan_says_what_is_left(tmp_path):
-    """After a first batch of another study, a cell's own rate says how many it will need: far fewer near 0."""
+    """After another study's first batch, the expected number follows from a cell's own rate: far fewer near 0."""
     first = SPEC.replace("study: sure", "study: first").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "6")
     assert run_here(tmp_path, first)[0] == Ending.FINISHED
     plan = planned()
@@ -291,6 +291,6 @@ def test_the_plan_says_what_is_left(tmp_path):
 
 
 def test_the_plan_of_a_finished_study_has_nothing_left(undisturbed):
-    """Where all cells are sure there is nothing to do, whoever did it."""
+    """If all cells are sure there is nothing to do, even after another study."""
     assert "nothing is left to do" in shown(SPEC, undisturbed)
     assert "nothing is left to do" in shown(SPEC.replace("study: sure", "study: other"), undisturbed)

@@ -1,4 +1,4 @@
-"""A study of one's own function whose seeds are added until its mean metric is known, to the report and the plan."""
+"""Studies of a user's function with seeds until a mean metric is known, up to the report and the plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_functions_mean_is_learned(lab: Path, tmp_path: Path) -> None:
 
 
 def test_the_plan_shows_means_instead_of_rates(lab: Path, tmp_path: Path) -> None:
-    """Beside the seeds that can be expected stands the mean so far, with its interval."""
+    """The plan shows the mean so far, with its interval, beside the expected seeds."""
     spec = study_of(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None, seeds=20)
     store = tmp_path / "studies"
     run(make_plan(spec), Options(store, None, local=True, pack_size=20), Console(file=StringIO()))

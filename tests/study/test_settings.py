@@ -1,4 +1,4 @@
-"""Settings: said once, in a file; every mistake in one message; no password in them."""
+"""Settings in files: precedence, one message for all mistakes, and no passwords."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from study.settings import check_no_secret, load_settings, user_file
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in an empty folder, with a home of its own."""
+    """Change to an empty folder, with a home of its own."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_order_of_strength(here, monkeypatch):
-    """Command line, environment, the file here, the user's file, the default: the first that says something counts."""
+    """The first of command line, environment, local file, user file and default counts."""
 
     def store(*words: str) -> str:
         told = CliRunner().invoke(main, ["show", "nothing", *words]).output
@@ -51,7 +51,7 @@ def test_the_order_of_strength(here, monkeypatch):
 
 
 def test_every_mistake_in_one_message(here):
-    """All mistakes of both files are told at once, with exit code 2, the nearest name, and no password."""
+    """All mistakes of both files are in one message, with exit code 2, the nearest name, and no password."""
     (here / "study.toml").write_text(
         "stor = 'a'\ncluster = 5\ntracking_uri = 'http://me:hunter2@host'\n[server]\nport = 1\n"
     )
@@ -73,14 +73,14 @@ def test_every_mistake_in_one_message(here):
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"store = 'a'\nstore = 'b'"])
 def test_invalid_toml_is_refused(here, content):
-    """A file that isn't TOML is named."""
+    """A file with invalid TOML is named."""
     (here / "study.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"study\.toml: isn't TOML"):
         load_settings()
 
 
 def test_passwords_in_addresses():
-    """An address with a password is refused in words that don't repeat it; others pass."""
+    """An address with a password is refused without repeating it; others pass."""
     for address in (
         "postgresql+psycopg://me:hunter2@db/mlflow",
         "postgresql://me:hun/hunter2@db/mlflow",
@@ -116,7 +116,7 @@ def test_passwords_in_addresses():
 
 
 def test_a_folder_names_no_server_of_another_machine(here):
-    """Servers that only the file here names are asked if they are on this machine; others have to be confirmed."""
+    """Servers named by the local file alone are used if they are on this machine; others must be confirmed."""
     for address, is_here in (
         ("http://127.0.0.1:5000", True),
         ("http://[::1]:5000", True),
@@ -155,7 +155,7 @@ def test_a_folder_names_no_server_of_another_machine(here):
     ],
 )
 def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
-    """Another machine's cluster in the file here is an error before anything is sent, until the user names it, too."""
+    """A remote cluster in the local file is an error before anything is sent, until the user names it too."""
     url = "http://nobody.invalid:8265"
 
     def told() -> str:
@@ -176,7 +176,7 @@ def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
 
 
 def test_a_tracking_server_has_to_be_confirmed(here):
-    """Another machine's MLflow in the file here gets no password, from no command; --tracking-uri overrides it."""
+    """A remote MLflow in the local file gets no password from any command; --tracking-uri overrides it."""
     (here / "study.toml").write_text("tracking_uri = 'http://nobody.invalid:5000'")
     for command in ("run", "report", "sync"):
         done = CliRunner().invoke(main, [command, "nothing"])
@@ -192,7 +192,7 @@ def parsed(command: str, words: list[str]) -> dict[str, object]:
 
 
 def test_defaults_are_the_same_wherever_a_study_runs():
-    """`run`, `submit` and the job of a cluster have the same defaults, those of what runs here."""
+    """`run`, `submit` and a cluster's job have the same defaults."""
     words = {"run": ["demo"], "submit": ["demo"]}
     order = Order("demo", "study: demo", "/shared", parsed("submit", words["submit"]))
     words["job"] = shlex.split(order.entrypoint.partition(" run ")[2])
@@ -237,7 +237,7 @@ def test_a_job_is_given_all_that_was_submitted():
     ],
 )
 def test_bad_input_is_told_before_anything_is_sent(words, told):
-    """A wrong file, address or option ends with exit code 2 and a sentence."""
+    """A wrong file, address or option ends with exit code 2 and a message before anything is sent."""
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2, done.output
     assert told in done.output
@@ -245,7 +245,7 @@ def test_bad_input_is_told_before_anything_is_sent(words, told):
 
 
 def test_an_unreachable_cluster_is_reported():
-    """A cluster that doesn't answer is told in words, with exit code 1."""
+    """An unreachable cluster is an error with a message and exit code 1."""
     done = CliRunner().invoke(main, ["status", "demo", "--cluster", "http://127.0.0.1:9"])
     assert done.exit_code == 1
     assert "nothing answers at http://127.0.0.1:9" in done.output

@@ -1,4 +1,4 @@
-"""The folders of trials, from a run to a reader: on the command line, in Python, and after an interruption."""
+"""Folders of trials, from a run to a reader: on the command line, in Python, and after an interruption."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run_here(lab: Path, **changed: object) -> tuple[Store, str]:
-    """Run a study in this process; return its store, and what the terminal had."""
+    """Run a study in this process; return its store and its output."""
     content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 2, **changed}
     plan = make_plan(parse_spec(json.dumps(content), source="s.yaml", folder=lab))
     console = Console(file=StringIO(), width=200)
@@ -124,7 +124,7 @@ def test_a_process_of_its_own_runs_in_the_folder(lab: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray
 def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
-    """Also what libraries write and what programs print; of two workers, each trial has its own."""
+    """The log has all output, also of libraries and programs; of two workers, each trial has its own."""
     (lab / "mine.py").write_text(
         "import os, subprocess\nfrom study import seeded\n\n@seeded\ndef train(seed):\n"
         "    print(f'seed {seed}')\n    os.write(2, b'written\\n')\n"
@@ -138,7 +138,7 @@ def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
 
 
 def test_a_trial_that_goes_on_adds_to_its_log(lab: Path) -> None:
-    """After a stop at a checkpoint, nothing is lost and nothing is printed twice but what is done again."""
+    """After a stop at a checkpoint, the log keeps its text, and repeats only repeated work."""
     content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 1}
     spec = parse_spec(json.dumps(content), source="s.yaml", folder=lab)
     (trial,) = make_plan(spec).trials
@@ -193,7 +193,7 @@ def test_mistakes_on_the_command_line(lab: Path, words: tuple[str, ...], message
 
 
 def test_files_in_python(lab: Path, tmp_path: Path) -> None:
-    """In place, in a store that is a folder, or copied."""
+    """Files are readable in place, in a store that is a folder, or from a copy."""
     run_here(lab, seeds=1)
     study = open_study("s", store=lab / "studies")
     (row,) = study.trials().to_dict("records")
@@ -203,7 +203,7 @@ def test_files_in_python(lab: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_links_to_files_of_trials(lab: Path) -> None:
-    """Log and traceback come first; only where the files are beside the report."""
+    """Log and traceback come first, and are linked only if the files are beside the report."""
     run_here(lab, fixed={"fail": True})
     study = open_study("s", store=lab / "studies")
     assert sorted(map(tuple, _linked(lab / "studies" / "s" / "report").values())) == [
@@ -231,7 +231,7 @@ def test_files_are_artifacts_of_the_trials_run(lab: Path, uri: str) -> None:
 
 
 def test_adopted_trials_have_their_files(lab: Path) -> None:
-    """Another study of the store with the same trials shows what they wrote, also when the first one is deleted."""
+    """Another study with the same trials shows their files, even after the first one is deleted."""
     store, _ = run_here(lab)
     run_here(lab, study="t")
     assert store.study("t").trials_with_files() == store.study("s").trials_with_files()
@@ -244,7 +244,7 @@ def _log(study, trial: Trial) -> str:
 
 
 def _linked(folder: Path) -> dict[str, list[str]]:
-    """Return the files of trials to which a report's page links."""
+    """Return the files of trials linked by a report's page."""
     trials = (folder / "report.html").read_text().partition('id="trials">')[2].partition("</script>")[0]
     linked: dict[str, list[str]] = json.loads(trials)["files"]
     return linked

@@ -1,4 +1,4 @@
-"""The base without the extra `cluster`: studies run in one process, and whatever needs Ray says how to install it."""
+"""Installations without the extra `cluster`: studies run in one process, and commands that need Ray name the extra."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from study.records import Result
 from study.spec import load_spec
 from study.store import Store
 
-# Warnings of MLflow and of what it imports are theirs.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,14 +34,14 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 def fake_release(folder: Path, version: str) -> None:
-    """Install nothing but the metadata of a release of Ray in a folder."""
+    """Install only the metadata of a release of Ray in a folder."""
     info = folder / f"ray-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ray\nVersion: {version}\n")
 
 
 def test_ray_is_used_if_it_is_there() -> None:
-    """With the extra `cluster`, nothing stands in the way of Ray, and options stay as they are."""
+    """With the extra `cluster`, Ray may be used, and options are unchanged."""
     options = Options("studies", None, cpus=2, address="auto")
     assert ray_problem() is None
     check_ray("--address")
@@ -52,7 +52,7 @@ def test_ray_is_used_if_it_is_there() -> None:
 
 @pytest.mark.parametrize("version", ["2.53.0", "1.13.0", "3.0.0"])
 def test_an_unknown_ray_is_not_used(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Ray that this package doesn't know stays alone: this process trains, and options that need Ray are refused."""
+    """With an unsupported Ray, this process trains, and options that need Ray are refused."""
     fake_release(tmp_path, version)
     monkeypatch.syspath_prepend(tmp_path)
     options = Options("studies", None)
@@ -72,13 +72,13 @@ def pinned(lock: str) -> set[str]:
 
 
 def entries(distribution: Distribution) -> set[str]:
-    """Return the names of what a distribution has in the folder of installed packages."""
+    """Return the names of a distribution's entries in the folder of installed packages."""
     return {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Make an environment with what is installed here, but for what the extra `cluster` adds; return its Python."""
+    """Make an environment without the packages of the extra `cluster`; return its Python."""
     folder, here = tmp_path_factory.mktemp("base"), Path(sysconfig.get_path("purelib"))
     venv.create(folder, symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
@@ -110,12 +110,12 @@ def bits(store: Path) -> list[Result]:
 
 @pytest.mark.slow
 def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path, tmp_path: Path) -> None:
-    """A study without Ray has the results that it has with it, and a report; one line says what Ray would add."""
+    """A study without Ray has the same results and a report; one line names the benefit of Ray."""
     (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
     planned = command(base, tmp_path, "plan", "little.yaml", "--engine", "torch")
     assert planned.returncode == 0, planned.stderr
     assert re.search(r"about .* on 1 core, calibrated", planned.stdout), planned.stdout
-    assert INSTALL_RAY in " ".join(planned.stdout.split())  # lines are folded
+    assert INSTALL_RAY in " ".join(planned.stdout.split())  # lines are wrapped
     done = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == (
@@ -148,7 +148,7 @@ def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path
 def test_commands_that_need_ray_name_the_package(
     base: str, finished_study: Path, tmp_path: Path, words: str, purpose: str
 ) -> None:
-    """A command that needs Ray has one error, which names the package to install, and writes nothing."""
+    """A command that needs Ray gives one error with the package to install, and writes nothing."""
     (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
     done = command(base, tmp_path, *words.split())
     assert done.stderr == f"study: {purpose} needs Ray, but Ray isn't installed: {INSTALL_RAY}\n"
@@ -158,7 +158,7 @@ def test_commands_that_need_ray_name_the_package(
 
 @pytest.mark.slow
 def test_the_doctor_says_what_is_missing(base: str, tmp_path: Path) -> None:
-    """Without Ray the doctor says what studies do without; a cluster that is set can't be used."""
+    """Without Ray, the doctor names the missing features, and that a cluster in the settings can't be used."""
     alone = command(base, tmp_path, "doctor", "--json")
     assert alone.returncode == 0, alone.stdout + alone.stderr
     [ray] = [check for check in json.loads(alone.stdout) if check["name"] == "Ray here"]

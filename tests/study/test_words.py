@@ -1,4 +1,4 @@
-"""Laws of what a report calls things."""
+"""Names and symbols in reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.study.builders import published_cell
 
 
 def test_models_carry_the_fields_symbols():
-    """No two models look alike, in figures or in LaTeX; a model that isn't known keeps its name."""
+    """No two models look alike, in figures or in LaTeX; an unknown model keeps its name."""
     assert set(SYMBOLS.model_symbols) <= set(MODELS)
     for write in (words.symbol, partial(latex.latex_value, "model")):
         assert len({write(model) for model in MODELS}) == len(MODELS)
@@ -23,18 +23,18 @@ def test_models_carry_the_fields_symbols():
 
 @pytest.mark.parametrize(("symbol", "model"), SYMBOLS.model_names.items())
 def test_published_symbols_are_the_models(symbol, model):
-    """A model reads the same whether a file calls it as study files do or as the published tables do."""
+    """A model reads the same under its name in study files and in the published tables."""
     assert words.symbol(symbol) == words.symbol(model)
     assert latex.latex_value("model", symbol) == latex.latex_value("model", model)
 
 
 def test_published_names_are_models():
-    """Every model of the published tables is one that a study can train."""
+    """Every model of the published tables can be trained by a study."""
     assert set(SYMBOLS.model_names.values()) <= set(MODELS)
 
 
 def test_values_are_written_for_people():
-    """Operations, ranges and sizes read as in a paper."""
+    """Operations, ranges and sizes are written as in a paper."""
     cell = published_cell("NAC-mul", extrapolation_range=((-6.0, -2.0), (2.0, 6.0)))
     shown = {
         key: words.format_cell_value(cell, key, {})

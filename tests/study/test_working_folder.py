@@ -1,4 +1,4 @@
-"""Nothing that lies in the working folder is imported, whatever it is named."""
+"""Protection from imports of files in the working folder, whatever their names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCRIPT = str(Path(sys.executable).with_name("study"))
 
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user does who stands in a folder."""
+    """Run a command in a folder, as a user does."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
     return subprocess.run(
         command,
@@ -40,7 +40,7 @@ def run(folder: Path, *command: str, **environment: str) -> subprocess.Completed
 
 
 def test_a_run_on_ray_imports_nothing_of_the_working_folder(tmp_path):
-    """Driver, workers and what else they start find this package and its libraries, and the study is finished."""
+    """Driver, workers and other processes import this package and its libraries, and the study finishes."""
     trapped = lay_traps(tmp_path, PACKAGE, *MODULES)
     (tmp_path / "trapped.yaml").write_text(SPEC)
     done = run(tmp_path, SCRIPT, "run", "trapped.yaml", "--engine", "torch", "--cpus", "1")
@@ -50,7 +50,7 @@ def test_a_run_on_ray_imports_nothing_of_the_working_folder(tmp_path):
 
 
 def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
-    """As `python -m study`, which Python itself lets find only this package's name there."""
+    """With `python -m study`, only this package's own name is found in the working folder."""
     trapped = lay_traps(tmp_path, *MODULES)
     done = run(tmp_path, sys.executable, "-m", "study", "schema")
     assert trapped() == []
@@ -59,7 +59,7 @@ def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
 
 @pytest.mark.parametrize("how", ["working folder", "PYTHONPATH"])
 def test_folders_named_by_the_user_are_imported(how, tmp_path):
-    """A checkout that `python -m study` is run in, and a folder in PYTHONPATH, are searched as ever."""
+    """A checkout in which `python -m study` runs, and a folder in PYTHONPATH, are searched as usual."""
     trapped = lay_traps(tmp_path, PACKAGE if how == "working folder" else "yaml.py")
     named = {"PYTHONPATH": str(tmp_path)} if how == "PYTHONPATH" else {}
     elsewhere = tmp_path / "elsewhere"

@@ -1,4 +1,4 @@
-"""An engine of Docker of the tests' own, and images made here, because registries of images may be out of reach."""
+"""A Docker engine for the tests, and images made here, because registries may be out of reach."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCKS = ("base", "cluster", "server", "torch-cpu")
 
 
 def missing() -> str | None:
-    """Say what containers need that isn't here; None if all is."""
+    """Return the missing requirements of containers; None if all are there."""
     if os.geteuid() != 0:
         return "containers are tested by root, with an engine of their own"
     absent = [program for program in ("dockerd", "debootstrap", "iptables") if shutil.which(program) is None]
@@ -30,7 +30,7 @@ def missing() -> str | None:
 
 
 def run(command: Sequence[str | Path], *, given: bytes = b"", environment: dict[str, str] | None = None) -> bytes:
-    """Run a command that must succeed, and return what it prints."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(
         [str(word) for word in command],
         input=given,
@@ -43,14 +43,14 @@ def run(command: Sequence[str | Path], *, given: bytes = b"", environment: dict[
 
 
 class Docker:
-    """An engine whose files are in a folder. What it runs ends with it."""
+    """An engine whose files are in a folder. Its containers end with it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.environment = {"DOCKER_HOST": f"unix://{folder}/docker.sock", "DOCKER_BUILDKIT": "1"}
 
     def __call__(self, *words: str, given: bytes = b"") -> str:
-        """Run a command of Docker's client, and return what it prints."""
+        """Run a command of Docker's client, and return its output."""
         return run([_CLIENT, *words], given=given, environment=self.environment).decode()
 
     def start(self) -> None:
@@ -74,7 +74,7 @@ class Docker:
         self("build", *words, "--tag", image, str(ROOT))
 
     def build_all(self) -> None:
-        """Build the stand-ins for images of registries, and the service's own image upon one of them."""
+        """Build the stand-ins for images of registries, and the service's own image on top of one."""
         context = self.folder / "images"
         shutil.copytree(Path(__file__).parent / "images", context)
         for program in ("caddy", "weed"):

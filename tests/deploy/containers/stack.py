@@ -1,4 +1,4 @@
-"""deploy/compose brought up on an engine of Docker, and used from outside as docs/guides/deploy.md says."""
+"""deploy/compose on a Docker engine, used from outside as in docs/guides/deploy.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OURS = Path(__file__).parent / "compose.yaml"
 
 
 class Stack:
-    """All services, with secrets and data in a folder, and a user with a folder of their own."""
+    """All services, with secrets and data in a folder, and a user with a folder."""
 
     def __init__(self, docker: Docker, folder: Path) -> None:
         self.docker, self.folder, self.user = docker, folder, folder / "user"
@@ -35,7 +35,7 @@ class Stack:
             settings.writelines(f"STUDY_{name}_PORT={port}\n" for name, port in self.ports.items())
 
     def compose(self, *words: str, given: bytes = b"", image: str = IMAGE) -> bytes:
-        """Run a command of Docker Compose, and return what it prints."""
+        """Run a command of Docker Compose, and return its output."""
         files = [
             "--project-directory",
             str(self.folder),
@@ -48,11 +48,11 @@ class Stack:
         return run([_BIN / "docker-compose", *files, *words], given=given, environment=environment)
 
     def up(self, image: str = IMAGE) -> None:
-        """Start what doesn't run, or runs another image, and wait until all of it is healthy."""
+        """Start services that don't run, or run another image, and wait until all are healthy."""
         self.compose("up", "--wait", "--no-build", image=image)
 
     def inside(self, service: str, *words: str, given: bytes = b"") -> bytes:
-        """Run a command in a service's container, with the secrets that the service has."""
+        """Run a command in a service's container, with the service's secrets."""
         return self.compose("exec", "-T", service, "study-entrypoint", *words, given=given)
 
     @property
@@ -77,7 +77,7 @@ class Stack:
         return run(["bash", "-c", script, self.user, *command], environment=environment).decode()
 
     def mlflow(self, method: str, path: str, **asked: Any) -> Any:
-        """Ask MLflow as its administrator, from outside."""
+        """Send MLflow a request as its administrator, from outside."""
         answer = requests.request(
             method,
             f"https://localhost:{self.ports['MLFLOW']}/api/2.0/mlflow/{path}",
@@ -90,7 +90,7 @@ class Stack:
         return answer.json()
 
     def runs(self, study: str) -> list[str]:
-        """List how MLflow's runs of a study's trials ended."""
+        """List the states of MLflow's runs of a study's trials."""
         found = self.mlflow("GET", "experiments/get-by-name", params={"experiment_name": study})
         asked = {
             "experiment_ids": [found["experiment"]["experiment_id"]],
@@ -101,7 +101,7 @@ class Stack:
         return [run["info"]["status"] for run in runs]
 
     def containers(self, service: str) -> list[dict[str, Any]]:
-        """List what Docker knows of a service's containers."""
+        """Return Docker's descriptions of a service's containers."""
         found = self.compose("ps", "--quiet", "--all", service).decode().split()
         return list(json.loads(self.docker("inspect", *sorted(found)))) if found else []
 

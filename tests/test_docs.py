@@ -1,4 +1,4 @@
-"""The documents can't rot: links, commands, targets, examples and the map are checked against what is there."""
+"""Checks of the documents: links, commands, targets, examples and the map of tests."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]"
 
 
 def code(text: str) -> list[str]:
-    """List what is formatted as code: whole blocks, indented lines, and words between backticks."""
+    """Return the code in a text: whole blocks, indented lines, and words between backticks."""
     blocks, remainder = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
     lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(remainder)]
     return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", remainder))
 
 
 def anchors(text: str) -> set[str]:
-    """List the anchors of a page's headings."""
+    """Return the anchors of a page's headings."""
     titles = re.findall(r"^#+ +(.+)$", _FENCE.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def matching(pattern: str, text: str) -> set[tuple[str, str]]:
-    """Find a pattern's two groups in what is formatted as code."""
+    """Return a pattern's two groups in the code of a text."""
     return {groups for part in code(text) for groups in re.findall(pattern, part, re.MULTILINE)}
 
 
 def options(command: click.Command) -> set[str]:
-    """List the options of a command, and of the commands in it."""
+    """Return the options of a command, and of its subcommands."""
     below = command.commands.values() if isinstance(command, click.Group) else ()
     own = {option for param in command.params for option in param.opts} | {"--help"}
     return own.union(*(options(subcommand) for subcommand in below))
@@ -90,7 +90,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 @every_document
 def test_commands_exist(path: Path) -> None:
-    """Every `study` command that a document names exists, with its options, and so does every make target."""
+    """Every `study` command in a document exists, with its options, and so does every make target."""
     text = path.read_text(encoding="utf-8")
     for command, arguments in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
         assert command in main.commands
@@ -102,13 +102,13 @@ def test_commands_exist(path: Path) -> None:
 
 
 def test_indented_commands_are_read() -> None:
-    """A command is checked wherever it is: in a block, in an indented line, between backticks."""
+    """Commands in blocks, indented lines and backticks are checked."""
     text = "```text\n$ study plan F\n```\n\n    study run F --yes   # --no\n\nor `study show N`"
     assert matching(r"^(?:\$ )?study ([a-z]+)\b(.*)$", text) == {("plan", " F"), ("run", " F --yes"), ("show", " N")}
 
 
 def test_every_command_is_explained() -> None:
-    """The page on commands names every command, and our pages name no option that doesn't exist."""
+    """The page on commands names every command, and our pages name no unknown option."""
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
     existing = set().union(*(options(command) for command in main.commands.values()))
@@ -118,7 +118,7 @@ def test_every_command_is_explained() -> None:
 
 
 def test_tests_that_are_named_exist() -> None:
-    """Every test that a document names by its function exists; in the page of the tasks, metrics are called so."""
+    """Every test named in a document exists; on the page of the tasks, metrics have such names too."""
     functions = {
         name
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -132,7 +132,7 @@ def test_tests_that_are_named_exist() -> None:
 
 
 def test_no_law_has_slow_tests_only(is_only_slow) -> None:
-    """`make test` runs a test of each file that the map names for its laws, except those of the fault campaign."""
+    """`make test` runs a test of each file in the map, except those of the fault campaign."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", text))
     assert len(named) > 20
@@ -143,7 +143,7 @@ def test_no_law_has_slow_tests_only(is_only_slow) -> None:
 def test_study_files_in_documents_are_what_they_seem(
     page: Path, text: str, error: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A study file in a document loads and has trials, or has exactly the mistakes that are shown below it."""
+    """A study file in a document loads and has trials, or has exactly the mistakes shown below it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = lay_out(page, tmp_path)
     keys = set(re.findall(r"^(\w+):", text, re.MULTILINE))
@@ -160,7 +160,7 @@ def test_study_files_in_documents_are_what_they_seem(
 
 
 def test_every_hyperparameter_is_explained() -> None:
-    """docs/reference/study-file.md has a row for every hyperparameter that a file can set, and for every key."""
+    """docs/reference/study-file.md has a row for every hyperparameter and every key."""
     text = (ROOT / "docs" / "reference" / "study-file.md").read_text(encoding="utf-8")
     shapes = [shape["properties"] for shape in schema()["$defs"].values() if "study" in shape.get("properties", ())]
     keys = {key for shape in shapes for key in shape}

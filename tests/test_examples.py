@@ -1,4 +1,4 @@
-"""The examples, and the studies that pages show whole, are what their pages say, and run as these say."""
+"""The examples, and the studies on pages, agree with their pages and run as shown."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ LARGEST_PICTURE = 150_000
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder of a user's, outside of the project; copies of code are unpacked beside it."""
+    """Return a user's folder outside the project; copies of code are unpacked beside it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mine").mkdir()
     return tmp_path / "mine"
 
 
 def as_shown(expected: str, printed: str) -> bool:
-    """Tell whether a command printed what a page shows, in which dots stand for anything.
+    """Return True if the output is that of a page, in which dots stand for anything.
 
-    How long it has been measuring is printed every few seconds, and so on a busy machine alone.
+    The lines of elapsed time appear every few seconds, and so on a busy machine alone.
     """
     printed = "".join(line for line in printed.splitlines(keepends=True) if not line.startswith("measuring: "))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -69,7 +69,7 @@ def as_shown(expected: str, printed: str) -> bool:
 
 @every_example
 def test_an_example_is_whole(example: Path) -> None:
-    """Its page shows its study file and a picture of moderate size, and the page on all examples has a row for it."""
+    """Its page shows its study file and a picture of moderate size, and is on the page of all examples."""
     page = (example / "README.md").read_text(encoding="utf-8")
     assert files_shown(page)["study.yaml"] == (example / "study.yaml").read_text(encoding="utf-8")
     assert "(figure.png)" in page
@@ -79,7 +79,7 @@ def test_an_example_is_whole(example: Path) -> None:
 
 @every_example
 def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> None:
-    """Its file is read where it was copied to, and has as many trials and cells as `study run` says there."""
+    """A copy of its file loads, with the numbers of trials and cells on the page."""
     planned = make_plan(load_spec(lay_out(example / "README.md", folder) / "study.yaml"))
     ((_, shown),) = sessions((example / "README.md").read_text(encoding="utf-8"))
     size = f"{planned.trials_count} trials in {len(planned.cells)} cells"
@@ -89,7 +89,7 @@ def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> 
 
 @every_page
 def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: Path) -> None:
-    """Plans, reports and mistakes come out as shown."""
+    """Plans, reports and mistakes are printed as shown."""
     lay_out(page, folder)
     for command, shown in sessions(page.read_text(encoding="utf-8")):
         if not trains(command):
@@ -98,9 +98,9 @@ def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: P
 
 
 def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]:
-    """Run each study of a page, with these values; yield what the page shows and what is printed.
+    """Run each study of a page with these values; yield the shown and the printed output.
 
-    Those of README.md run on Ray, as they are; the others run in one process, which has the same numbers.
+    The studies of README.md run on Ray, unchanged; the others run in one process, with the same numbers.
     """
     lay_out(page, folder)
     shown_by_command = {
@@ -117,7 +117,7 @@ def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]
 @pytest.mark.slow
 @every_short_page
 def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
-    """Every cell of the page has a rate or mean of five trials, whose interval overlaps the one shown."""
+    """Every cell of the page has a rate or mean of five trials, with an interval that overlaps the shown one."""
     for shown, printed in trained(page, folder, "seeds=5"):
         expected, now = estimates(shown), estimates(printed)
         assert expected
@@ -129,7 +129,7 @@ def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
 @pytest.mark.long
 @every_page
 def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
-    """Every rate or mean of the trained trials lies within the interval that the page shows; verdicts are the same."""
+    """Every rate or mean is within the interval on the page, and verdicts are the same."""
     for shown, printed in trained(page, folder):
         assert printed.splitlines()[0] == shown.splitlines()[0]
         expected, now = estimates(shown), estimates(printed)
@@ -143,7 +143,7 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
 
 
 def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
-    """Plan an example that trains in packs, with few updates."""
+    """Plan a packed example with few updates."""
     file = lay_out(ROOT / "examples" / example / "README.md", folder) / "study.yaml"
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
     content |= {"grid": {}, "protocol": {"iterations": 20, "evaluate_every": 10}, "seeds": 5}
@@ -155,7 +155,7 @@ def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
 
 
 def test_built_in_engines_refuse_means(folder: Path) -> None:
-    """No engine that is written for built-in tasks trains a task of one's own on another one's target."""
+    """No engine for built-in tasks trains a user's task with another target."""
     for cell in packed("means", folder)[1].cells:
         reasons = [engine.refuses(cell) for engine in ENGINES.values()]
         assert all(reason is not None and "not means:Means" in reason for reason in reasons)
@@ -174,7 +174,7 @@ def test_means_are_means(folder: Path) -> None:
 
 
 def test_parity_is_of_the_first_signs(folder: Path) -> None:
-    """A target tells whether an even number of the first signs is negative; both targets are as frequent."""
+    """A target is the parity of the negative first signs; both targets are equally frequent."""
     class_ = packed("parity", folder)[0].code.folder().load(parse_import_string("parity:Parity"), (Task,))
     signs, target = class_(bits=3).evaluation(evaluation_stream(Purpose.TEST), Purpose.TEST)
     assert signs.shape == (1000, 20)
@@ -185,7 +185,7 @@ def test_parity_is_of_the_first_signs(folder: Path) -> None:
 
 @pytest.mark.parametrize("example", ["means", "parity"])
 def test_packed_examples_have_the_same_bits_in_packs_and_alone(example: str, folder: Path) -> None:
-    """Trials of each model train side by side, and have the metrics, curves and weights of packs of one trial each."""
+    """Trials in packs have the metrics, curves and weights of packs of one trial each."""
     engine, planned = packed(example, folder)
     for cell in planned.cells:
         proof = engine.prove(cell)
@@ -199,12 +199,12 @@ def test_packed_examples_have_the_same_bits_in_packs_and_alone(example: str, fol
 
 @pytest.fixture
 def cartpole() -> SimpleNamespace:
-    """Return what the agent's file defines."""
+    """Return the definitions of the agent's file."""
     return SimpleNamespace(**run_path(str(ROOT / "examples" / "cartpole" / "cartpole.py")))
 
 
 def test_sources_of_cartpole_have_seeds_of_their_own(cartpole: SimpleNamespace) -> None:
-    """The three seeds together take the place of the trial's seed, and each of them changes the returns."""
+    """The three seeds together replace the trial's seed, and each of them changes the returns."""
 
     def returns(seed: int, **seeds: int) -> list[float]:
         metrics = {"mean_return": Metric(higher_is_better=True)}
@@ -217,7 +217,7 @@ def test_sources_of_cartpole_have_seeds_of_their_own(cartpole: SimpleNamespace) 
 
 
 def test_cartpole_discounts_and_counts_whole_episodes(cartpole: SimpleNamespace) -> None:
-    """Returns are discounted sums of what follows; an environment that starts anew adds nothing to an episode."""
+    """Returns are discounted sums of later rewards; a restarted environment adds nothing to an episode."""
     assert cartpole.discounted(torch.ones(3, 1))[:, 0].tolist() == pytest.approx([1 + 0.99 + 0.99**2, 1.99, 1])
     torch.manual_seed(0)
     _, _, rewards = cartpole.play(cartpole.cart_poles(8), cartpole.network(), 0, torch.Generator().manual_seed(0))
@@ -227,7 +227,7 @@ def test_cartpole_discounts_and_counts_whole_episodes(cartpole: SimpleNamespace)
 
 
 def bits(engine: PackedEngine, pack: Pack) -> list[tuple[object, ...]]:
-    """Train a pack, and return what came of each trial."""
+    """Train a pack, and return each trial's results."""
     training = engine.start(pack, device="cpu")
     while not training.done:
         training.advance(1e9)

@@ -1,4 +1,4 @@
-"""The rules between the folders: each holds, and each catches what breaks it."""
+"""The import rules between the folders: each holds, and each detects a violation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def imports() -> grimp.ImportGraph:
 
 
 def test_each_rule_is_broken_by_this_file(rules: dict[str, Contract]) -> None:
-    """Every rule has an import here that it must catch."""
+    """Every rule has an import here that it must detect."""
     assert BREACHES.keys() == rules.keys()
 
 
@@ -94,7 +94,7 @@ def test_a_rule_catches(
 
 
 def test_a_new_file_needs_a_place(rules: dict[str, Contract], imports: grimp.ImportGraph) -> None:
-    """A file or folder of study/ that no layer names breaks the rule of the pure files."""
+    """A file or folder of study/ that isn't in a layer breaks the rule of the pure files."""
     imports.add_module("study.somewhere")
     try:
         assert not _is_kept(rules["A floor of study/ imports only what is below it"], imports)

@@ -1,4 +1,4 @@
-"""What each command imports: what it has no use for takes seconds, and whoever types it waits for that."""
+"""Imports of each command: unused packages would cost seconds at each start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-# Warnings of MLflow and of what it imports aren't ours to fix.
+# Warnings of MLflow and its dependencies are theirs to fix.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 MISTAKEN = "{study: wrong, task: {name: simple}, models: [NMUU], seeds: 0}"
@@ -45,7 +45,7 @@ main(sys.argv[2:])
 
 @pytest.mark.parametrize("command", FORBIDDEN)
 def test_a_command_imports_what_it_uses(finished_study: Path, tmp_path: Path, command: str) -> None:
-    """No command imports a package that it has no use for."""
+    """No command imports a package that it doesn't use."""
     imported = tmp_path / "imported"
     (finished_study / "wrong.yaml").write_text(MISTAKEN)
     environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}

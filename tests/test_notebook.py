@@ -1,4 +1,4 @@
-"""The notebooks run as they stand, from an empty folder, and show what they have kept."""
+"""Notebooks: each runs unchanged in an empty folder, and has its kept outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTEBOOKS = {
 
 
 def shown(notebook: Any) -> list[set[str]]:
-    """Return the kinds of content that each cell of code shows, but for progress."""
+    """Return the kinds of content in each code cell's output, without progress."""
     return [
         {kind for output in cell.outputs for kind in output.get("data", {}) if output.output_type != "stream"}
         for cell in notebook.cells
@@ -25,13 +25,13 @@ def shown(notebook: Any) -> list[set[str]]:
     ]
 
 
-# Warnings of Jupyter and what it imports are theirs to mend.
+# Warnings of Jupyter and its dependencies are theirs to fix.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "path", [pytest.param(path, marks=() if path.startswith("docs") else pytest.mark.long) for path in NOTEBOOKS]
 )
 def test_a_notebook_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each cell runs, and shows the kinds of things that the kept outputs show: tables, pictures, progress."""
+    """Each cell runs, and has the kinds of content of the kept outputs: tables, pictures, progress."""
     pictures, study, progress = NOTEBOOKS[path]
     kept = nbformat.read(path, as_version=4)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))
@@ -44,4 +44,4 @@ def test_a_notebook_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sum("image/png" in kinds for kinds in shown(kept)) == pictures
     assert (tmp_path / "studies" / study / "report" / "report.html").exists()
     texts = [str(output) for cell in ran.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert any(progress in text for text in texts)  # the line of progress, as it was last
+    assert any(progress in text for text in texts)  # the last line of progress

@@ -1,4 +1,4 @@
-"""The README of a package has no dead links: a package index has none of the files that README.md names."""
+"""The README of a package: no dead links, because a package index has no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 def readme_of_wheel(folder: Path, urls: str) -> str:
-    """Build a wheel of the project's own metadata, with some addresses, and return the README in it."""
+    """Build a wheel of the project's own metadata, with some addresses, and return its README."""
     for name in ("README.md", "LICENSE", "hatch_build.py"):
         shutil.copy(ROOT / name, folder)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8") + urls)
@@ -31,7 +31,7 @@ def readme_of_wheel(folder: Path, urls: str) -> str:
 
 
 def test_without_a_repository_links_to_files_are_texts(tmp_path: Path) -> None:
-    """What stood in the links is still there; links to other sites stay links."""
+    """The texts of links to files are kept; links to other sites stay links."""
     text, packaged = (ROOT / "README.md").read_text(encoding="utf-8"), readme_of_wheel(tmp_path, "")
     assert {urlsplit(link).scheme for link in LINK.findall(packaged)} == {"https"}
     assert set(LINK.findall(packaged)) == {link for link in LINK.findall(text) if "://" in link}
@@ -41,7 +41,7 @@ def test_without_a_repository_links_to_files_are_texts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Repository", "source"])
 def test_with_a_repository_links_name_its_files(tmp_path: Path, name: str) -> None:
-    """Each link to a file is one to that file there, pictures to what a page can show."""
+    """Each link to a file points to the repository, pictures to their raw content."""
     address = "https://host.example/me/it"
     packaged = readme_of_wheel(tmp_path, f'\n[project.urls]\n{name} = "{address}/"\n')
     links = [link for link in LINK.findall(packaged) if link.startswith(address)]

@@ -1,4 +1,4 @@
-"""Laws of the source text itself."""
+"""Checks of the source text itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _name(path: Path) -> str:
 
 
 def unsafe(tree: ast.AST) -> list[str]:
-    """List the imports and calls that could run code from the data that they read."""
+    """Return the imports and calls that could run code from the data that they read."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -40,7 +40,7 @@ def unsafe(tree: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_nothing_is_unpickled(path: Path) -> None:
-    """Content of storage, of MLflow or of a pipe is data: no source reads it by anything that could run code."""
+    """No source reads storage, MLflow or a pipe with functions that could run code from it."""
     assert unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
@@ -56,5 +56,5 @@ def test_nothing_is_unpickled(path: Path) -> None:
     ],
 )
 def test_unpickling_is_detected(line: str) -> None:
-    """The law above can fail."""
+    """The check above detects such calls."""
     assert unsafe(ast.parse(line))

@@ -1,4 +1,4 @@
-"""A working folder with files that are named like modules, and notice when they are imported."""
+"""A working folder of files with modules' names, which detect their import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODULES = ("tasks.py", "units.py", "json.py", "numpy.py", "ray.py", "torch.py", 
 
 
 def lay_traps(folder: Path, *names: str) -> Callable[[], list[str]]:
-    """Write the traps, and return a function that lists those that were imported.
+    """Write the traps, and return a function that lists the imported ones.
 
     Args:
         folder: the working folder.

@@ -95,7 +95,7 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
 
 
 def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> None:
-    """The report has shares with intervals, the gain from more trials, a figure and sources.csv; a headline too."""
+    """The report has shares with intervals, the gain from more trials, a figure, sources.csv and a headline."""
     results = load_results("crossed", crossed)
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
     files = {path.name: path for path in write_study_report(results)}

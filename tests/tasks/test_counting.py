@@ -1,4 +1,4 @@
-"""The counting task counts and adds digits as its protocol says, and its networks learn to read from the end alone."""
+"""The counting task: counts and sums of digits by its protocol, and networks that learn from the end alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODELS = ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "refe
 
 
 class Oracle(nn.Module):
-    """Reads the right numbers, whatever the images show."""
+    """A reader with the right numbers for any images."""
 
     def __init__(self, task: Counting, part: str) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def evaluated(task: Counting, purpose: Purpose = Purpose.TEST):
 
 
 def test_targets_are_counts_and_sums():
-    """Of each sequence, how often each digit is there, or what they make together."""
+    """Targets are each sequence's counts of digits, or their sum."""
     labels = batch(COUNT)[1]
     for row, counts, total in zip(labels.tolist(), COUNT.target(labels), SUM.target(labels), strict=True):
         assert counts.tolist() == [Counter(row)[digit] for digit in range(10)]
@@ -63,7 +63,7 @@ def test_a_batch_shows_the_digits_that_its_labels_say():
 
 
 def test_an_epoch_shows_each_training_image_once():
-    """In another order in the next epoch, and in that of another trial."""
+    """Each image occurs once, in another order in the next epoch and in another trial."""
     task = Counting(batch_size=30)
     epochs = [[batch(task, 4 * epoch + i, seed)[0] for i in range(4)] for epoch, seed in ((0, 3), (1, 3), (0, 4))]
     shown = [[image.numpy().tobytes() for images in epoch for image in images] for epoch in epochs]
@@ -72,7 +72,7 @@ def test_an_epoch_shows_each_training_image_once():
 
 
 def test_tests_have_each_length():
-    """A length of 1 shows each image once, validation is as long as training, and no length depends on another."""
+    """A length of 1 shows each image once, validation is as long as training, and lengths are independent."""
     _, labels, windows = evaluated(COUNT)
     assert {name: tuple(window.shape) for name, window in windows.items()} == {
         "_at_1": (397, 1),
@@ -90,7 +90,7 @@ def test_tests_have_each_length():
 
 
 def test_sequences_are_the_same_everywhere():
-    """What is trained and tested first has the labels that every machine and version draws."""
+    """The first training and test sequences have the same labels on every machine and version."""
     drawn = [batch(COUNT)[1], evaluated(COUNT, Purpose.VALIDATION)[1][""], evaluated(COUNT)[1]["_at_100"]]
     digests = [sha256(labels.numpy().astype("<i8").tobytes()).hexdigest()[:16] for labels in drawn]
     assert digests == ["0ba4f05bdd1c11d0", "0fb88d98ee94d1e7", "b7d8382b331c741b"]
@@ -98,7 +98,7 @@ def test_sequences_are_the_same_everywhere():
 
 @pytest.mark.parametrize("task", [COUNT, SUM])
 def test_the_reference_is_exact_once_it_reads(task):
-    """With the right numbers in the place of a reading network, errors are 0, and accuracy and R² are 1."""
+    """With the right numbers from the reader, errors are 0, and accuracy and R² are 1."""
     for purpose in (Purpose.VALIDATION, Purpose.TEST):
         network = builder_of(task, "reference")()
         network.images = Oracle(task, purpose.name.lower())
@@ -110,7 +110,7 @@ def test_the_reference_is_exact_once_it_reads(task):
 @pytest.mark.parametrize("task", [COUNT, SUM])
 @pytest.mark.parametrize("name", ["NAU", "NAC-add"])
 def test_an_exact_unit_has_no_error(task, name):
-    """With weights of 1 for what is read, and for the same place of the state, the cell accumulates at any length."""
+    """With weights of 1 for the input and its own state, the cell accumulates at any length."""
     network = builder_of(task, name)()
     network.images = Oracle(task, "test")
     size = network.reader.cell.hidden_size
@@ -144,7 +144,7 @@ def test_metrics_are_as_defined():
 
 @pytest.mark.parametrize("task", [COUNT, SUM, Counting(test_lengths=(10, 20)), COUNT.for_proof()])
 def test_declared_metrics_are_measured(task):
-    """Each metric that is declared is measured, but for that of the engine, and the other way round."""
+    """Declared and measured metrics are the same, except for that of the engine."""
     network = builder_of(task, "GRU")()
     measured = {
         f"{purpose.name.lower()}_{name}"
@@ -167,7 +167,7 @@ def test_the_end_teaches_to_read(task, name):
 
 
 def test_outputs_of_the_reading_network():
-    """Shares of the ten digits to count, logits if asked for, one number to add."""
+    """The reader gives shares of ten digits for counts, logits on request, and one number for sums."""
     images = digits()["test"].pixels[:7]
     shares = builder_of(COUNT, "NAU")().images(images)
     assert shares.shape == (7, 10)
@@ -178,7 +178,7 @@ def test_outputs_of_the_reading_network():
 
 @pytest.mark.parametrize(("task", "size"), [(COUNT, 10), (SUM, 1)])
 def test_models_have_the_size_of_the_output(task, size):
-    """A unit's state is the output, and another cell has 32 numbers, or as many as asked for, and a linear readout."""
+    """A unit's state is the output; another cell has 32 numbers, or the given size, and a linear readout."""
     for name in ("NAC-add", "NAU", "NALU", "linear"):
         reader = builder_of(task, name)().reader
         assert (reader.cell.unit.in_features, reader.cell.unit.out_features) == (2 * size, size)
@@ -225,13 +225,13 @@ def test_simple_cells_are_those_of_torch(cell_class: type[Cell], nonlinearity: s
     ],
 )
 def test_bad_fields_are_refused(fields, message):
-    """Each mistake says what was given and what must hold."""
+    """Each mistake names the value and the rule."""
     with pytest.raises(ValueError, match=message):
         Counting(**fields)
 
 
 def test_images_may_be_of_ones_own(mnist_folder: Path):
-    """Those of 28 x 28 are read by the convolutional network, ten numbers each, and their trials train one by one."""
+    """The convolutional network reads own images of 28 x 28 to ten numbers, and their trials train one by one."""
     digest = "sha256:" + "1" * 64
     provide_data(digest, mnist_folder)
     task = Counting(images=digest, train_length=2, test_lengths=(1,), batch_size=3, evaluation_rows=5)

@@ -1,4 +1,4 @@
-"""The identity task asks what its protocol says, of the networks that it says."""
+"""The identity task: ranges and networks of its protocol."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def stream() -> Stream:
 
 
 def test_it_is_trained_within_and_tested_beyond():
-    """The 11 integers up to 5 are trained, and the 41 up to 20 are tested."""
+    """It trains on the 11 integers up to 5, and tests on the 41 up to 20."""
     assert TASK.draw(stream())[0].flatten().tolist() == list(range(-5, 6))
     assert TASK.evaluation(stream(), Purpose.TEST)[1].flatten().tolist() == list(range(-20, 21))
     assert len(TASK.evaluation(stream(), Purpose.TRAIN)[0]) == 11
 
 
 def test_errors_are_where_their_names_say():
-    """A model that is always 1 too high below 0, and right elsewhere, has its errors there."""
+    """A model that is 1 too high below 0, and right elsewhere, has its errors there."""
     test = TASK.evaluation(stream(), Purpose.TEST)
     errors = {name: value.item() for name, value in TASK.measure(test[0] + (test[0] < 0), test).items()}
     assert [errors[f"error_at_{x}"] for x in (-20, -1, 0, 20)] == [1, 1, 0, 0]
@@ -39,7 +39,7 @@ def test_errors_are_where_their_names_say():
 
 @pytest.mark.parametrize("name", Identity.model_names)
 def test_each_activation_stands_after_each_hidden_layer(name):
-    """There are three of them, each with parameters of its own, between linear layers of 8 that start small."""
+    """There are three activations with own parameters, between linear layers of 8 with small initial weights."""
     network = builder_of(TASK, name)()
     linear, activations = list(network)[::2], list(network)[1::2]
     assert [layer.weight.shape for layer in linear] == [(8, 1), (8, 8), (8, 8), (1, 8)]
@@ -62,7 +62,7 @@ def test_activations_are_those_of_the_figure():
 
 
 def test_units_make_networks_of_the_same_depth():
-    """NAC, NAU and linear layers, 1 -> 8 -> 8 -> 8 -> 1."""
+    """NAC, NAU and linear networks are 1 -> 8 -> 8 -> 8 -> 1."""
     assert {"NAC-add", "NAU", "linear"} <= set(model_names(Identity))
     for name in ("NAC-add", "NAU", "linear"):
         network = builder_of(TASK, name)()

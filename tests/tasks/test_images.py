@@ -1,4 +1,4 @@
-"""IDX files are read exactly, and whatever isn't one is refused in one line."""
+"""IDX files: exact reading, and one-line refusals of invalid files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["mnist_folder"]
 
 @pytest.fixture
 def folder(mnist_folder: Path, tmp_path: Path) -> Path:
-    """A copy that a test may damage."""
+    """Return a copy that a test may damage."""
     return Path(shutil.copytree(mnist_folder, tmp_path / "copy"))
 
 
@@ -55,7 +55,7 @@ def test_parts_and_pixels_are_those_of_the_files(mnist_folder: Path):
     ],
 )
 def test_damaged_images_are_refused(folder: Path, damage, message: str):
-    """The message says which file, what must hold, and what is there."""
+    """The message names the file, the rule, and the content."""
     path = folder / IDX_FILES[0]
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
@@ -64,14 +64,14 @@ def test_damaged_images_are_refused(folder: Path, damage, message: str):
 
 
 def test_labels_that_are_no_digits_are_refused(folder: Path):
-    """Letters have labels above 9."""
+    """Labels above 9, as of letters, are refused."""
     (folder / IDX_FILES[3]).write_bytes(idx(np.full(SIZES["t10k"], 12, np.uint8)))
     with pytest.raises(ValueError, match=r"labels must be digits, 0 ... 9, but t10k has 12"):
         idx_images(folder)
 
 
 def test_the_convolutional_network_is_the_published_one():
-    """It is the program of the same layers in torch's own modules, and weights begin within 1 / sqrt(fan_in)."""
+    """Torch's own modules with the same layers give the same outputs, and weights begin within 1 / sqrt(fan_in)."""
     network = ConvolutionalNetwork()
     first, second = nn.Sequential(network.first, nn.ReLU(), nn.MaxPool2d(2)), nn.Sequential(network.second, nn.ReLU())
     plain = nn.Sequential(
@@ -93,7 +93,7 @@ def test_the_convolutional_network_is_the_published_one():
 
 
 def test_many_images_are_read_in_parts():
-    """What is read of an image doesn't depend on how many there are."""
+    """The output for an image doesn't depend on the number of images."""
     network = reference_network(ConvolutionalNetwork, "sum")
     assert isinstance(network, SequenceOfImages)
     images, windows = torch.randn(1003, 28, 28), torch.tensor([[0, 999], [1000, 1002]])

@@ -1,4 +1,4 @@
-"""The language task speaks English, and splits the numbers as its protocol says."""
+"""The language task: English words, and the protocol's split of the numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def split(seed: int) -> dict[str, list[int]]:
 
 
 def test_numbers_are_told_apart_by_their_words():
-    """All 999 are different, have at most five words, and use all 29."""
+    """All 999 numbers are different, have at most five words, and use all 29."""
     spoken = [tuple(words(number)) for number in range(1, LARGEST + 1)]
     assert len(set(spoken)) == LARGEST
     assert max(map(len, spoken)) == 5
@@ -29,7 +29,7 @@ def test_numbers_are_told_apart_by_their_words():
 
 
 def test_words_are_english():
-    """A few numbers, as they are spoken."""
+    """Some numbers have their English words."""
     expected = {
         1: "one", 20: "twenty", 21: "twenty one", 100: "one hundred", 101: "one hundred and one",
         115: "one hundred and fifteen", 340: "three hundred and forty", 999: "nine hundred and ninety nine",
@@ -38,7 +38,7 @@ def test_words_are_english():
 
 
 def _walked(order: list[int]) -> dict[str, set[int]]:
-    """Split numbers one after another, as the protocol tells it."""
+    """Split numbers one after another, as in the protocol."""
     parts: dict[str, set[int]] = {"train": set(range(1, 20)), "validation": set(), "test": set()}
     known = {word for number in parts["train"] for word in words(number)}
     for number in order:
@@ -64,7 +64,7 @@ def test_the_split_is_that_of_the_protocol(seed):
 
 
 def test_each_trial_has_a_split_of_its_own():
-    """Seeds differ, and a pack draws for each of its trials what the trial draws alone."""
+    """Seeds differ, and a pack draws each trial's split as the trial does alone."""
     seeds = [0, 1, 2]
     assert split(0) != split(1)
     packed = vmap(lambda trial: TASK.setup(Stream(seeds, 0, Purpose.SETUP, trial=trial)))(torch.arange(3))
@@ -100,7 +100,7 @@ def test_the_model_is_an_lstm():
 
 
 def test_metrics_are_as_defined():
-    """An output that is right to 0.4 is exact; one that is 3 off isn't."""
+    """An output within 0.4 is exact; one that is 3 off isn't."""
     batch = (torch.zeros(2, 5, 29), torch.zeros(2, 5), torch.tensor([[10.0], [20.0]]))
     metrics = TASK.measure(torch.tensor([[10.4], [23.0]]), batch)
     assert metrics["mae"].item() == pytest.approx(1.7)
@@ -109,6 +109,6 @@ def test_metrics_are_as_defined():
 
 @pytest.mark.parametrize("name", ["linear", "NAC-add", "NALU", "NALU-separate", "NAU", "NMU"])
 def test_last_layers(name):
-    """Each model is the reader with another last layer, from the LSTM's state to one number."""
+    """Models are the same reader with different last layers, from the LSTM's state to one number."""
     reader = builder_of(TASK, name)(embedding_size=3, hidden_size=7)
     assert (reader.last.in_features, reader.last.out_features) == (7, 1)

@@ -1,4 +1,4 @@
-"""The tasks of the neural power units ask what their protocol says, of the networks that it says."""
+"""The tasks of the neural power units: rows, metrics and networks of their protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def layers(task: NPUSimple | NPULarge, model: str) -> list[torch.nn.Module]:
 
 
 def test_simple_rows_and_targets():
-    """100 rows of [.1, 2.1), and the sum, product, quotient and root of each; other rows in each iteration."""
+    """100 rows of [.1, 2.1) have the sum, product, quotient and root; each iteration has other rows."""
     x, t = SIMPLE.draw(stream())
     assert x.shape == (100, 2)
     assert 0.1 <= x.min() < 0.15
@@ -43,7 +43,7 @@ def test_simple_rows_and_targets():
 
 
 def test_simple_grids_have_no_zero_and_no_root_of_a_negative():
-    """Tests are 41² pairs of -4.1, -3.9, ..., 3.9, and 40² of .1, ..., 4, so that all that is asked for is a number."""
+    """Tests are 41² pairs of -4.1, -3.9, ..., 3.9, and 40² of .1, ..., 4, on which all targets are defined."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
     expected = [[-4.1 + 0.2 * i, -4.1 + 0.2 * j] for i in range(41) for j in range(41)]
     torch.testing.assert_close(grids["arithmetic"], torch.tensor(expected), rtol=0, atol=1e-6)
@@ -54,7 +54,7 @@ def test_simple_grids_have_no_zero_and_no_root_of_a_negative():
 
 
 def test_simple_errors_are_those_of_each_output_on_its_grid():
-    """Right outputs that are off by .1, -.2, .3 and .4 have these errors; the root is asked on its grid alone."""
+    """Outputs that are off by .1, -.2, .3 and .4 have these errors; the root is tested on its grid alone."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
 
     def model(x: torch.Tensor) -> torch.Tensor:
@@ -75,7 +75,7 @@ def test_simple_errors_are_those_of_each_output_on_its_grid():
 
 
 def test_infinite_errors_count_as_1e30():
-    """Neither infinity nor nan is a metric."""
+    """Infinity and nan become 1e30 in a metric."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
     for value in (math.inf, math.nan, 1e35):
         outputs = {name: torch.full((len(x), 4), value) for name, x in grids.items()}
@@ -110,14 +110,14 @@ def test_exact_weights_solve_the_simple_task():
     ],
 )
 def test_simple_networks_multiply_first(model: str, kinds: tuple[str, str]):
-    """2 -> 6 -> 4: what is behind an adding layer elsewhere is before one here, and others are as elsewhere."""
+    """In networks 2 -> 6 -> 4, a layer that elsewhere follows an adding layer precedes one; others are as elsewhere."""
     network = layers(SIMPLE, model)
     assert [type(layer) for layer in network] == [FreeNAU if kind == "free" else UNITS[kind] for kind in kinds]
     assert [(layer.in_features, layer.out_features) for layer in network] == [(2, 6), (6, 4)]
 
 
 def test_the_nau_is_free_and_the_nmu_clamps_what_it_computes_with():
-    """Nothing is clamped after an update; an NMU starts anywhere in [0, 1], and 1.5 is 1 to it, without a gradient."""
+    """An update clamps nothing; an NMU starts in [0, 1], and a weight of 1.5 acts as 1, without a gradient."""
     nmu, nau = layers(SIMPLE, "NMU")
     assert nmu.limits == nau.limits == {}
     many = free_layer(UNITS["NMU"], 100, 100).weight
@@ -145,7 +145,7 @@ def test_the_dense_network_is_a_perceptron_of_two_hidden_layers():
 
 
 def test_an_imaginary_part_at_0_stays_there_on_positive_numbers():
-    """The gradient of what starts at 0 is exactly 0 in the simple task, so that an NPU is a RealNPU there."""
+    """On positive inputs, an imaginary part of 0 has a gradient of exactly 0, so that an NPU is a RealNPU."""
     network = torch.nn.Sequential(*layers(SIMPLE, "NPU"))
     batch = SIMPLE.draw(stream())
     SIMPLE.loss(network(batch[0]), batch).backward()
@@ -160,7 +160,7 @@ def test_an_imaginary_part_at_0_stays_there_on_positive_numbers():
 
 @pytest.mark.parametrize("operation", TRAINED)
 def test_large_targets_are_those_of_the_sums(operation: str):
-    """A is the sum of the inputs 0 ... 49, b that of 38 ... 87; the last twelve inputs mean nothing."""
+    """A is the sum of the inputs 0 ... 49, b that of 38 ... 87; the last twelve inputs are ignored."""
     x, t = NPULarge(operation=operation).draw(stream())
     assert (x.shape, t.shape) == ((128, 100), (128, 1))
     for row, target in zip(x.double(), t[:, 0].tolist(), strict=True):
@@ -172,7 +172,7 @@ def test_large_targets_are_those_of_the_sums(operation: str):
 
 @pytest.mark.parametrize("operation", TRAINED)
 def test_large_inputs_are_sobol_points_in_the_ranges(operation: str):
-    """Of 128 inputs, one is in each 128th of the range; validation is in that of training, tests are beyond."""
+    """Of 128 inputs, one is in each 128th of the range; validation has the training range, tests are beyond."""
     task = NPULarge(operation=operation, evaluation_rows=128)
     test = task.evaluation(stream(Purpose.TEST), Purpose.TEST)
     sets = {
@@ -190,7 +190,7 @@ def test_large_inputs_are_sobol_points_in_the_ranges(operation: str):
 
 
 def test_large_ranges_are_the_published_ones():
-    """Training, tests of the program, and tests of the text."""
+    """Ranges for training, tests of the program, and tests of the text are the published ones."""
     ranges = {name: (TRAINED[name], TESTED[name], TEXT[name]) for name in TRAINED}
     assert ranges == {
         "add": ((-1, 1), (-2, 2), (-4, 4)),
@@ -201,7 +201,7 @@ def test_large_ranges_are_the_published_ones():
 
 
 def test_large_errors_are_those_of_each_range():
-    """A constant's error is the mean square of what is right, in each range; 1e30 is the most."""
+    """A constant's error is the mean squared target in each range, at most 1e30."""
     task = NPULarge(operation="mul", evaluation_rows=64)
     batch = task.evaluation(stream(), Purpose.TEST)
     errors = task.measure(task.predict(lambda x: 0 * x[:, :1], batch), batch)
@@ -233,7 +233,7 @@ def test_large_networks_start_small_and_positive(model: str, kinds: tuple[str, s
 
 @pytest.mark.parametrize("operation", ["add", "mul", "reciprocal", "root"])
 def test_exact_weights_solve_the_large_task(operation: str):
-    """Two sums and a RealNPU are right for product, reciprocal and root, and one sum passed through for the sum."""
+    """Two sums and a RealNPU are right for product, reciprocal and root, and one sum for the sum."""
     task = NPULarge(operation=operation, evaluation_rows=256)
     add, power = layers(task, "RealNPU")
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Every preset is a study that can be planned, of the size that was published."""
+"""Presets: each can be planned, and has the published size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.mnist import mnist, mnist_folder
 __all__ = ["mnist", "mnist_folder"]
 pytestmark = pytest.mark.usefixtures("mnist")
 
-# Cells and trials.
+# Numbers of cells and trials.
 SIZES = {
     "claims": (9, 180),
     "demo": (20, 400),
@@ -64,7 +64,7 @@ SIZES = {
     "time-tracking": (4, 40),
 }
 
-# Digests of the ids of all cells, and of those of the trials of their first three seeds.
+# Digests of the ids of all cells, and of the trials of their first three seeds.
 IDS = {
     "claims": ("73ca458169fff860b14fec487ab49218", "c96762a2a9a8cbfe6040be95d73fdb3a"),
     "demo": ("944a223adc2657f8065a4a2d68ecf8f9", "927e260c053c64e6542176fbecc9a5da"),
@@ -106,13 +106,13 @@ IDS = {
 
 
 def test_presets_are_listed() -> None:
-    """The presets are these, and no file is forgotten."""
+    """The presets are these, and no file is missing."""
     assert preset_names() == sorted(SIZES)
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_presets_have_their_size(name: str) -> None:
-    """A preset is called after its study, asks a question, names its source, and has the right number of trials."""
+    """A preset has its study's name, a question, a source, and the right number of trials."""
     spec = load_spec(name)
     check_size(spec, yes=False)
     found = make_plan(spec)
@@ -125,7 +125,7 @@ def test_presets_have_their_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_ids_never_change(name: str) -> None:
-    """Cells and trials have the ids that every version gave them: their results are stored under these."""
+    """Cells and trials have the ids of every version, under which their results are stored."""
     found = make_plan(load_spec(name))
     cell_ids = "".join(cell.id for cell in found.cells)
     trial_ids = "".join(Trial(cell, seed).id for cell in found.cells for seed in list(found.seeds(cell))[:3])
@@ -149,14 +149,14 @@ def test_presets_repeat_what_was_published(name: str, table: str, count: int) ->
 
 
 def test_the_demo_has_three_schedules() -> None:
-    """The NMU of the demo is trained with three labelled schedules, and NAC-mul, which has none, once."""
+    """The demo trains the NMU with three labelled schedules, and NAC-mul, which has none, once."""
     found = make_plan(load_spec("demo"))
     labels = [found.labels.get(cell.id, {}).get("schedule") for cell in found.cells]
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
 def marks_of(preset: str) -> list[pytest.MarkDecorator]:
-    """Sequences of 1,000 steps and convolutions take their time; of the latter, short sequences stand for all."""
+    """Return marks for slow presets: sequences of 1,000 steps, and convolutions on long sequences."""
     if preset in ("mnist-sum", "mnist-product"):
         return [pytest.mark.long]
     return [pytest.mark.slow] if preset.startswith(("recurrent", "mnist")) else []
@@ -164,7 +164,7 @@ def marks_of(preset: str) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in preset_names()])
 def test_presets_run(name: str) -> None:
-    """A trial of every shape that a preset asks for trains for a few iterations, on the engine that would take it."""
+    """A trial of every shape in a preset trains for a few iterations, on its usual engine."""
     spec = load_spec(name)
     own = own_engine(spec)
     shapes: dict[object, Cell] = {}
@@ -173,7 +173,7 @@ def test_presets_run(name: str) -> None:
     brief = {"iterations": 2, "evaluate_every": 1, "evaluation_rows": 8, "batch_size": 8, "best_step_window": 1}
     for cell in shapes.values():
         shortened = cell.replace(**{name: value for name, value in brief.items() if cell.value(name) is not None})
-        if isinstance(own, PackedEngine):  # how it trains is proven in tests of its own
+        if isinstance(own, PackedEngine):  # tests of their own cover the proof of packing
             own = replace(own, layouts={recipe_text(shortened): as_layout(Proof(layout=PackLayout()))})
         pack = Pack((Trial(shortened, 0),))
         training = engine_for("auto", shortened, "cpu", own).start(pack, device="cpu")

@@ -1,4 +1,4 @@
-"""The recurrent task sums over a sequence, and its networks read one."""
+"""The recurrent task: sums over a sequence, and networks that read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_targets_are_those_of_sums_over_time(operation):
 
 
 def test_subsets_are_those_of_the_arithmetic_task():
-    """Three numbers each, one shared; trials begin at all places, and keep theirs."""
+    """Subsets have three numbers each, one shared; trials begin at all places, and keep theirs."""
     task = Recurrent()
     places = {tuple(masks(task, seed).flatten().tolist()) for seed in range(60)}
     arithmetic = ArithmeticTask(input_size=10, subset_ratio=0.3, overlap_ratio=0.5)
@@ -41,7 +41,7 @@ def test_subsets_are_those_of_the_arithmetic_task():
 
 
 def test_tests_have_each_length():
-    """Validation is as long as training, and the test is at each length, of the same numbers for all trials."""
+    """Validation is as long as training, and the test is at each length, with the same numbers for all trials."""
     task = Recurrent(test_lengths=(5, 20), evaluation_rows=4)
     validation = task.evaluation(evaluation_stream(Purpose.VALIDATION), Purpose.VALIDATION, masks(task, 0))
     assert {name: x.shape for name, (x, _) in validation.items()} == {"": (4, 10, 10)}
@@ -51,7 +51,7 @@ def test_tests_have_each_length():
 
 
 def test_metrics_are_as_defined():
-    """Errors of each length; what isn't finite counts as the largest error."""
+    """Each length has its errors; a non-finite one counts as the largest error."""
     task = Recurrent(test_lengths=(5, 20), evaluation_rows=4)
     test = task.evaluation(evaluation_stream(Purpose.TEST), Purpose.TEST, masks(task, 0))
     outputs = {name: y + 2 for name, (_, y) in test.items()}
@@ -68,8 +68,8 @@ def test_metrics_are_as_defined():
 
 
 def test_bad_fields_are_refused():
-    """Lengths are given once each, and subsets must fit."""
-    with pytest.raises(ValueError, match="test_lengths must be one or more distinct lengths, but got"):
+    """Duplicate lengths, and subsets that don't fit, are refused."""
+    with pytest.raises(ValueError, match="test_lengths must be one length or more, each once, but got"):
         Recurrent(test_lengths=(10, 10))
     with pytest.raises(ValueError, match="need 18 numbers, but input_size is 10"):
         Recurrent(subset_ratio=0.9, overlap_ratio=0.0)
@@ -114,7 +114,7 @@ def test_gated_cells_are_those_of_torch(name):
 
 
 def test_models_have_the_size_that_the_file_gives():
-    """A cell sees the inputs and its state, the output the state alone."""
+    """A cell's input is the task's input and its state; the output's is the state alone."""
     task = Recurrent()
     for name in ("NAC-add", "NALU", "NAU", "NMU", "NAC-mul", "tanh", "ReLU"):
         network = builder_of(task, name)(hidden_size=3)

@@ -1,4 +1,4 @@
-"""The sequential tasks accumulate digits as their protocol says, and their networks read each image once."""
+"""The sequential tasks: accumulation of digits by their protocol, and networks that read each image once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCT, SUM = Sequential(), Sequential(operation="sum", train_length=10, test_l
 
 
 class Always(nn.Module):
-    """Reads the same numbers, whatever the images show."""
+    """A reader with the same numbers for any images."""
 
     def __init__(self, numbers: torch.Tensor) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def evaluated(task: Sequential, purpose: Purpose = Purpose.TEST):
 
 
 def test_the_parts_are_those_of_the_file():
-    """The first 1,200 digits are trained, in their order, standardised by themselves."""
+    """The first 1,200 digits are for training, in their order, standardised by themselves."""
     loaded, parts = load_digits(), digits()
     np.testing.assert_array_equal(torch.cat([parts[name].labels for name in parts]).numpy(), loaded.target)
     assert abs(float(parts["train"].pixels.mean())) < 1e-6
@@ -49,7 +49,7 @@ def test_the_parts_are_those_of_the_file():
 
 @pytest.mark.parametrize("task", [PRODUCT, SUM])
 def test_training_goes_through_all_windows_once_an_epoch(task):
-    """A trial has windows of its own, each image in one; an epoch draws each once, and the next in another order."""
+    """Windows of a trial contain each image once; each epoch draws each window once, in another order."""
     own = windows(task, 3)
     images = len(task._part("train").labels)
     assert own.shape == (images // task.train_length, task.train_length)
@@ -91,7 +91,7 @@ def test_tests_cut_the_same_fixed_orders_for_all():
 
 @pytest.mark.parametrize("task", [PRODUCT, SUM])
 def test_the_reference_is_exact_once_it_reads(task):
-    """With the right numbers in the place of a reading network, all errors are 0, and R² is 1."""
+    """With the right numbers from the reader, all errors are 0, and R² is 1."""
     for purpose in (Purpose.VALIDATION, Purpose.TEST):
         oracle = Always(task._part(purpose.name.lower()).labels.float()[:, None])
         network = SequenceOfImages(oracle, ReferenceCell(task.operation), start=float(task.operation == "product"))
@@ -105,7 +105,7 @@ def test_the_reference_is_exact_once_it_reads(task):
 
 
 def test_errors_are_those_of_their_names():
-    """The squared error is over all steps, the relative one over the last, and what isn't finite counts as 1e30."""
+    """The squared error is over all steps, the relative one over the last; non-finite ones count as 1e30."""
     task = Sequential(test_lengths=(2, 5))
     labels = {"_at_2": torch.tensor([[2, 3], [1, 4]]), "_at_5": torch.tensor([[1, 1, 1, 1, 1]])}
     outputs = [torch.tensor([[2.0, 9.0], [1.0, 4.0]]), torch.full((1, 5), torch.inf)], torch.tensor(0.0)
@@ -117,7 +117,7 @@ def test_errors_are_those_of_their_names():
 
 
 def test_where_cells_start():
-    """Units start at the operation's identity unless told otherwise, and an LSTM at 0."""
+    """Units start at the operation's identity by default, and an LSTM at 0."""
     assert builder_of(PRODUCT, "NMU")().start == 1
     assert builder_of(SUM, "NAU")().start == 0
     assert builder_of(PRODUCT, "NALU")(start=0.0).start == 0
@@ -125,7 +125,7 @@ def test_where_cells_start():
 
 
 def test_an_lstm_of_several_numbers_needs_a_readout():
-    """Its output would otherwise be several numbers."""
+    """An LSTM of several numbers without a readout is refused."""
     with pytest.raises(ValueError, match="must have hidden_size 1, but has 16; set readout: true"):
         builder_of(PRODUCT, "LSTM")(hidden_size=16)
     network = builder_of(PRODUCT, "LSTM")(hidden_size=16, readout=True)
@@ -135,7 +135,7 @@ def test_an_lstm_of_several_numbers_needs_a_readout():
 
 @pytest.mark.parametrize("name", ["NMU", "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU", "NAU", "NAC-add"])
 def test_a_cell_is_the_second_unit_of_a_model(name):
-    """It has the number that was read, and its last output, as inputs."""
+    """The unit's inputs are the number from the reader, and its last output."""
     network = builder_of(PRODUCT, name)()
     assert (network.cell.unit.in_features, network.cell.unit.out_features) == (2, 1)
     if name == "NMU":
@@ -143,7 +143,7 @@ def test_a_cell_is_the_second_unit_of_a_model(name):
 
 
 def test_an_exact_nmu_multiplies_what_is_read():
-    """With both weights at 1, the output after each image is the product so far, whatever the windows share."""
+    """With both weights at 1, the output after each image is the product so far, with shared windows too."""
     network = builder_of(PRODUCT, "NMU")()
     with torch.no_grad():
         network.cell.unit.weight.fill_(1)
@@ -167,7 +167,7 @@ def test_an_exact_nmu_multiplies_what_is_read():
     ],
 )
 def test_the_regulariser_of_inputs(name, weights, inputs, expected):
-    """It is what its formula says, of the mean inputs that a unit leaves out."""
+    """The regulariser is its formula's value, of the mean inputs that a unit leaves out."""
     unit = UNITS[name](2, 1)
     unit.load_state_dict({key: torch.tensor(value) for key, value in weights.items()})
     assert input_regulariser(unit, torch.tensor(inputs)).item() == pytest.approx(expected, rel=1e-5)

@@ -1,4 +1,4 @@
-"""A table is read as a whole, or refused with the line, the column and what must hold."""
+"""Tables: read as a whole, or refused with the line, the column and the rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def written(csv: Path, content: str | bytes) -> Path:
 
 @pytest.mark.parametrize("content", [CONTENT, "\ufeff" + CONTENT, CONTENT.replace("\n", "\r\n"), CONTENT.strip()])
 def test_columns_are_read_by_their_names(csv: Path, content: str) -> None:
-    """In any order, with or without a byte order mark or a last line break, blank lines left out."""
+    """Columns may be in any order, with or without a byte order mark or a last line break; blank lines are skipped."""
     table = read_table(written(csv, content), ["area", "width"], label="part", choices=("train", "test"))
     assert {name: column.tolist() for name, column in table.numbers.items()} == {"area": [-0.3, 6], "width": [1, 4]}
     assert (table.labels, table.dropped, len(table)) == (("train", "test"), 0, 2)
@@ -31,7 +31,7 @@ def test_columns_are_read_by_their_names(csv: Path, content: str) -> None:
 
 
 def test_only_the_columns_that_are_asked_for_must_be_numbers(csv: Path) -> None:
-    """Quoted texts with commas and line breaks may stand in others, and lines are those of the file."""
+    """Unused columns may contain quoted texts with commas and line breaks, and lines are counted in the file."""
     written(csv, 'note,x\n"a, b\nc",1\n,2\n"",z\n')
     with pytest.raises(ValueError, match=r"^ingots\.csv, line 5, column 'x': must be a number"):
         read_table(csv, ["x"])
@@ -59,7 +59,7 @@ def test_only_the_columns_that_are_asked_for_must_be_numbers(csv: Path) -> None:
     ],
 )
 def test_invalid_files_are_refused(csv: Path, content: str | bytes, message: str) -> None:
-    """In one line, whether or not rows may be dropped."""
+    """An invalid file is refused in one line, with or without dropping of rows."""
     for missing in ("refuse", "drop"):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
             read_table(written(csv, content), ["width", "area"], missing=missing)
@@ -68,7 +68,7 @@ def test_invalid_files_are_refused(csv: Path, content: str | bytes, message: str
 
 @pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "null", "None", "nan", "-Infinity", "1e999"])
 def test_missing_numbers_are_refused_or_dropped_and_counted(csv: Path, cell: str) -> None:
-    """The first is named, with how many rows lack one; dropped rows are counted, and their labels go with them."""
+    """The first missing number is named, with a count; dropped rows are counted, and lose their labels."""
     written(csv, f"x,part,y\n1,train,2\n{cell},train,{cell}\n3,test,4\n5,test,{cell}\n")
     with pytest.raises(ValueError, match=r"line 3, column 'x': must be a finite number, but is .*: 2 of 4\."):
         read_table(csv, ["x", "y"])
@@ -79,7 +79,7 @@ def test_missing_numbers_are_refused_or_dropped_and_counted(csv: Path, cell: str
 
 
 def test_labels_are_among_the_choices(csv: Path) -> None:
-    """An unknown one is named with its line."""
+    """An unknown label is named with its line."""
     written(csv, "x,part\n1,train\n2,holdout\n")
     message = r"^ingots\.csv, line 3, column 'part': must be one of train, test, but got 'holdout'$"
     with pytest.raises(ValueError, match=message):

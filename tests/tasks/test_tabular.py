@@ -1,4 +1,4 @@
-"""The tabular task divides, scales and measures a table as it says, and refuses what doesn't fit."""
+"""The tabular task: splits, scales and metrics of a table, and refusals of unsuitable ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def digest(numbers: np.ndarray) -> str:
 
 
 def tabular(folder: Path, content: str, **fields: Any) -> Tabular:
-    """Make a task of a file of its own."""
+    """Make a task of a file."""
     path = folder / "ingots.csv"
     path.write_text(content)
     name = f"sha256:{sha256(content.encode()).hexdigest()}"
@@ -51,7 +51,7 @@ def test_the_example_has_the_same_bits_everywhere() -> None:
 
 
 def test_the_example_is_what_its_formula_says() -> None:
-    """Inputs fill [1, 5), and what the outputs have besides the formula is noise of 1 %, independent of all else."""
+    """Inputs fill [1, 5), and outputs are the formula plus independent noise of 1 %."""
     x = example_table().numbers
     exact = {"sum": x["x1"] + x["x2"] + x["x3"], "product": x["x1"] * x["x4"], "quotient": x["x1"] / x["x5"]}
     inputs = np.stack([x[f"x{i + 1}"] for i in range(28)])
@@ -63,11 +63,11 @@ def test_the_example_is_what_its_formula_says() -> None:
     assert np.abs(np.corrcoef(noise) - np.eye(3)).max() < 0.07
 
 
-# --- which rows are trained ----------------------------------------------------------------------------
+# --- the split ------------------------------------------------------------------------------------------
 
 
 def test_splits_never_change() -> None:
-    """Each part has the rows, in the order, that every version gave it."""
+    """Each part has the same rows in the same order as in every version."""
     at_random = random_split(4000, 0)
     beyond = extrapolating_split(example_table().numbers["x1"], 0.8, 0)
     assert [digest(at_random[part]) for part in PARTS] == ["334265a007f353f2", "66864a4f14b0580b", "e310b97cd308a91f"]
@@ -77,7 +77,7 @@ def test_splits_never_change() -> None:
 
 @pytest.mark.parametrize("count", [7, 100, 4000])
 def test_every_row_is_in_one_part(count: int) -> None:
-    """Of any split; 15 % are for validation and test each, of what doesn't extrapolate 15 of 85."""
+    """A split has each row once; 15 % are for validation and test each, or 15/85 of the rows within the quantile."""
     column = np.arange(count, dtype=float)
     splits = [random_split(count, 3), extrapolating_split(column, 0.8, 3)]
     splits.append(labelled_split(np.array([PARTS[i % 3] for i in range(count)])))
@@ -91,7 +91,7 @@ def test_every_row_is_in_one_part(count: int) -> None:
 
 
 def test_rows_beyond_the_quantile_are_tested() -> None:
-    """No trained row is beyond, and rows at the quantile are not."""
+    """No training row is beyond the quantile, and rows at it aren't tested."""
     task = Tabular(split="extrapolate", split_column="x1", split_above=0.8, **RAW)
     assert task.rows == {"train": 2636, "validation": 564, "test": 800, "dropped": 0}
     x1 = {part: rows(task, part)["inputs"][:, 0] for part in PARTS}
@@ -100,7 +100,7 @@ def test_rows_beyond_the_quantile_are_tested() -> None:
 
 
 def test_rows_may_be_labelled(tmp_path: Path) -> None:
-    """The column of labels is no input, and rows have the part that it says."""
+    """The column of labels isn't an input, and a row is in the part of its label."""
     content = "x,part,y\n1,test,1\n2,train,2\n3,validation,3\n4,train,4\n,test,5\n"
     task = tabular(tmp_path, content, split="column", split_column="part", missing="drop", **RAW)
     assert task.rows == {"train": 2, "validation": 1, "test": 1, "dropped": 1}
@@ -110,7 +110,7 @@ def test_rows_may_be_labelled(tmp_path: Path) -> None:
 
 
 def test_training_goes_through_all_rows_once_an_epoch() -> None:
-    """Trials draw batches of the training rows, each in an order of its own; the split is the same for all."""
+    """Each trial draws batches of the training rows in its own order; the split is the same for all."""
     task = Tabular(batch_size=700)
     for seed in (0, 1):
         drawn = torch.cat([task.draw(Stream([seed], i, Purpose.TRAIN))[1] for i in range(4)])
@@ -123,7 +123,7 @@ def test_training_goes_through_all_rows_once_an_epoch() -> None:
 
 
 def test_columns_are_scaled_by_the_training_rows() -> None:
-    """Standard: mean 0 and standard deviation 1 of these rows; deviation: without shift; and a constant at the end."""
+    """Columns have mean 0 and deviation 1, or only deviation 1, over the training rows; a constant may be added."""
     raw, standard = Tabular(**RAW), Tabular()
     deviation = Tabular(inputs_scale="deviation", outputs_scale="deviation", constant=True)
     for part in ("inputs", "outputs"):
@@ -145,7 +145,7 @@ def test_a_constant_input_stays_finite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scale", ["standard", "deviation", "none"])
 def test_metrics_are_in_the_units_of_the_file(tmp_path: Path, scale: str) -> None:
-    """A model that predicts 2 x + 1 has the errors that it has by hand, whatever its outputs are scaled by."""
+    """A model that predicts 2 x + 1 has the errors computed by hand, with any scale of outputs."""
     y = [4.0, 0.0, 10.0, 2.0, 30.0, 9.0]
     parts = ["train", "train", "train", "validation", "test", "test"]
     lines = [f"{i},{part},{value},{-value}" for i, (part, value) in enumerate(zip(parts, y, strict=True))]
@@ -178,7 +178,7 @@ def test_metrics_are_in_the_units_of_the_file(tmp_path: Path, scale: str) -> Non
 
 
 def test_predicting_the_mean_is_the_baseline() -> None:
-    """Its R² is 0 and its relative error 1; what explodes on test rows counts as 1e30, and is no gap."""
+    """Predicting the mean has an R² of 0 and a relative error of 1; an infinite test error is 1e30, without a gap."""
     task = Tabular(split="extrapolate", split_column="x1")
     batch = rows(task, "test")
     metrics = task.measure(torch.zeros_like(batch["outputs"]), batch)
@@ -194,7 +194,7 @@ def test_predicting_the_mean_is_the_baseline() -> None:
 
 
 def test_models_have_the_sizes_of_the_table() -> None:
-    """Dense layers of 64 with ReLU between them; the last one may be a NALU; networks of units are input to output."""
+    """Dense networks have layers of 64 with ReLU, and optionally a NALU last; networks of units are input to output."""
     task = Tabular(constant=True)
     mlp = builder_of(task, "mlp")()
     assert [tuple(layer.weight.shape) for layer in mlp[::2]] == [(64, 29), (64, 64), (3, 64)]
@@ -210,7 +210,7 @@ def test_models_have_the_sizes_of_the_table() -> None:
 
 
 def test_exact_weights_predict_beyond_what_was_trained() -> None:
-    """An NAU that selects and an NMU that multiplies err by the noise where rows extrapolate; there is no quotient."""
+    """An NAU that selects and an NMU that multiplies err by the noise on extrapolated rows; there is no quotient."""
     task = Tabular(split="extrapolate", split_column="x1", **RAW)
     network = builder_of(task, "NMU")(hidden_size=3)
     with torch.no_grad():
@@ -226,7 +226,7 @@ def test_exact_weights_predict_beyond_what_was_trained() -> None:
     assert relative.item() == pytest.approx(NOISE * (2 / torch.pi) ** 0.5, rel=0.1)
 
 
-# --- what doesn't fit ----------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------------
 
 TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
 
@@ -254,7 +254,7 @@ TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
     ],
 )
 def test_unsuitable_tables_are_refused(tmp_path: Path, content: str, fields: dict[str, Any], message: str) -> None:
-    """When the task is made, before anything is trained."""
+    """The task's constructor refuses it, before any training."""
     with pytest.raises(ValueError, match=message):
         tabular(tmp_path, content, **fields)
 
@@ -269,6 +269,6 @@ def test_unsuitable_tables_are_refused(tmp_path: Path, content: str, fields: dic
     ],
 )
 def test_the_example_and_files_that_are_not_here(fields: dict[str, Any], message: str) -> None:
-    """A wrong column of the example is refused, and so is a digest of which this process has no file."""
+    """A wrong column of the example is refused, and so is a digest without a file in this process."""
     with pytest.raises(ValueError, match=message):
         Tabular(**fields)

@@ -1,4 +1,4 @@
-"""The time-tracking task rewards who enters the target when told, and an exact clock is one that units can be."""
+"""The time-tracking task: rewards for entering the target on time, and exact clocks made of units."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def distance(drawn: Episodes) -> torch.Tensor:
 
 
 class Walker:
-    """Stays until so many steps are left beyond those that it needs, and then goes to the target.
+    """A policy that waits until the steps left are those needed, and then goes to the target.
 
     Args:
-        side: of the world.
-        late: steps that it comes too late; None to go at once.
+        side: side length of the world.
+        late: steps of delay; None to go at once.
     """
 
     def __init__(self, side: int = 5, late: int | None = 0) -> None:
@@ -60,7 +60,7 @@ def always(action: int):
 
 
 def test_targets_can_be_reached_in_time():
-    """Each is another place than the agent's, within T steps, and both are everywhere in the world."""
+    """Targets differ from the agent's place, are within T steps, and both are everywhere in the world."""
     drawn = [episodes(iteration=i) for i in range(60)]
     for batch in drawn:
         assert ((distance(batch) >= 1) & (distance(batch) <= batch.times)).all()
@@ -73,7 +73,7 @@ def test_targets_can_be_reached_in_time():
 
 
 def test_tests_have_each_time():
-    """As many episodes of each T, long enough for all; validation has the trained ones."""
+    """Tests have as many episodes of each T, long enough for all; validation has the trained ones."""
     test, validation = evaluated(TASK), evaluated(TASK, Purpose.VALIDATION)
     assert test.times.tolist() == [float(time) for time in range(5, 25) for _ in range(40)]
     assert validation.times.tolist() == [float(time) for time in range(5, 13) for _ in range(40)]
@@ -81,7 +81,7 @@ def test_tests_have_each_time():
 
 
 def test_episodes_are_the_same_everywhere():
-    """What is trained and tested first is what every machine and version draws."""
+    """The first training and test episodes are the same on every machine and version."""
     drawn = [episodes(), evaluated(TASK, Purpose.VALIDATION), evaluated(TASK)]
     content = [b"".join(numbers.contiguous().numpy().astype("<f4").tobytes() for numbers in batch) for batch in drawn]
     assert [sha256(numbers).hexdigest()[:16] for numbers in content] == [
@@ -92,7 +92,7 @@ def test_episodes_are_the_same_everywhere():
 
 
 def test_agents_in_time_are_rewarded():
-    """Always, whatever T is; one who goes at once only where T is the distance, and one who is late never."""
+    """An agent in time is always rewarded; one that goes at once only where T is the distance; a late one never."""
     drawn = evaluated(TASK)
     walks = TASK.predict(Walker(), drawn)
     assert walks.returns.eq(1).all()
@@ -106,7 +106,7 @@ def test_agents_in_time_are_rewarded():
 
 
 def test_agents_that_never_arrive_walk_to_the_end():
-    """For T + 8 steps, and no further, whatever the other episodes need."""
+    """An episode without arrival lasts T + 8 steps, independently of the others."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(STAY), drawn)
     assert walks.returns.eq(0).all()
@@ -115,7 +115,7 @@ def test_agents_that_never_arrive_walk_to_the_end():
 
 
 def test_no_one_leaves_the_world():
-    """Who walks up comes to the border and stays there: a target above is entered at its distance, no other ever."""
+    """An agent at the border stays there, and so enters only targets on its way."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(UP), drawn)
     down, right = (drawn.agents - drawn.targets).unbind(-1)
@@ -124,7 +124,7 @@ def test_no_one_leaves_the_world():
 
 
 def test_actions_are_as_likely_as_the_policy_says():
-    """Chances on a grid sample each action in proportion to its probability, and give its log and the entropy."""
+    """Actions on a grid of chances have the policy's probabilities, logarithms and entropy."""
     logits, chances = torch.tensor([0.0, 1.0, -1.0, 2.0, 0.5]), torch.arange(1000) / 1000
     action, log_probability, entropy = _sampled(logits.expand(1000, -1), chances)
     probabilities = torch.softmax(logits, -1)
@@ -134,7 +134,7 @@ def test_actions_are_as_likely_as_the_policy_says():
 
 
 def test_the_gradients_are_those_of_actor_and_critic():
-    """Of steps within episodes only; the actor's advantage isn't differentiated."""
+    """The gradients are of steps within episodes only, and the actor's advantage isn't differentiated."""
     task = TimeTracking(value_strength=0.3, entropy_strength=0.2)
     leaves = [torch.rand(2, 3, requires_grad=True) for _ in range(3)]
     is_on, returns = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]), torch.tensor([1.0, 0.0])
@@ -147,7 +147,7 @@ def test_the_gradients_are_those_of_actor_and_critic():
 
 
 def test_units_can_be_an_exact_clock():
-    """A NAU with weights of 1, -1 and 1 does what the exact clock does, at any time."""
+    """A NAU with weights of 1, -1 and 1 equals the exact clock at any time."""
     reference, agent = builder_of(TASK, "reference")(), builder_of(TASK, "NAU")()
     assert isinstance(reference.clock, Countdown)
     agent.load_state_dict(reference.state_dict() | {"clock.unit.weight": torch.tensor([[1.0, -1.0, 1.0]])})
@@ -157,7 +157,7 @@ def test_units_can_be_an_exact_clock():
 
 
 def test_an_agent_without_a_clock_is_told_once():
-    """In the first step it sees T, later the 1 alone; and it sees both positions in each."""
+    """The first step's input has T, later ones have only the 1; all have both positions."""
     seen = []
 
     def look(world, told, state):
@@ -176,7 +176,7 @@ def test_an_agent_without_a_clock_is_told_once():
 
 
 def test_metrics_are_as_defined():
-    """The mean return of all, at each time, and far from the trained ones; in validation of all."""
+    """Metrics are the mean return over all times, at each time, and far from the trained times."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(STAY), drawn)
     returns = (torch.arange(len(drawn.times)) % 40 < drawn.times).float()
@@ -190,7 +190,7 @@ def test_metrics_are_as_defined():
 
 
 def test_an_agent_learns_a_small_world():
-    """In one of four places, where T is 2, it learns within a few hundred updates to come in time."""
+    """In one of four places, with a T of 2, an agent learns within a few hundred updates to arrive on time."""
     task = TimeTracking(side=2, train_times=(2,), test_times=(2, 3), far_times=(3,), batch_size=64, extra_steps=2)
     torch.manual_seed(0)
     agent = builder_of(task, "GRU")(hidden_size=16)
@@ -216,6 +216,6 @@ def test_an_agent_learns_a_small_world():
     ],
 )
 def test_fields_that_do_not_fit_are_refused(fields, message):
-    """Times are there once, and those far away are tested."""
+    """Times must be unique, and those far away must be tested."""
     with pytest.raises(ValueError, match=message):
         TimeTracking(**fields)

@@ -1,4 +1,4 @@
-"""What units compute is the same in any pack on one thread of torch's, as the engine trains them."""
+"""One torch thread for the units' tests, as in the engine: results are then the same in any pack."""
 
 from __future__ import annotations
 

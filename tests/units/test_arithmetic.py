@@ -1,4 +1,4 @@
-"""What the units compute at discrete weights, and against plain formulas."""
+"""Units at discrete weights, and against plain formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ X = torch.tensor([[2.0, -3.0, 0.0, 7.0], [5.0, 0.5, -4.0, 3.0], [-1.0, 11.0, 6.0
 
 
 def choices(*values: float) -> Tensor:
-    """Lay out every row of four discrete weights."""
+    """Return every row of four discrete weights."""
     return torch.tensor(list(itertools.product(values, repeat=4)))
 
 
@@ -39,7 +39,7 @@ def test_normalized_nmu_multiplies_what_it_selects() -> None:
 
 
 def test_normalized_nmu_takes_an_input_without_spread() -> None:
-    """Equal inputs have no scale; output and gradient are the plain unit's."""
+    """Equal inputs aren't scaled; output and gradient are the plain unit's."""
     x = torch.full((3, 2), 4.0, requires_grad=True)
     weight = torch.tensor([[1.0, 0.5]], requires_grad=True)
     y = nmu_normalized(x, weight)

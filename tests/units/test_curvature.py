@@ -1,4 +1,4 @@
-"""The loss of one observation over two weights: its values, the units that it is of, and where it is zero."""
+"""The loss of one observation over two weights: its values, its units, and its zeros."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_symmetries_of_the_loss(name: str, w1: float, w2: float) -> None:
 @every_observation
 @given(w2=st.floats(-1, 1).filter(lambda w2: abs(w2) > 0.01), epsilon=st.sampled_from(EPSILONS))
 def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> None:
-    """Where there is a solution, the output is the target; with an epsilon of 1 there is none for w2 < 0."""
+    """A solution's output is the target; with an epsilon of 1 there is none for w2 < 0."""
     observation = OBSERVATIONS[name]
     w1 = float(nac_mul_exact(w2, observation, epsilon))
     if math.isnan(w1):
@@ -97,7 +97,7 @@ def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> N
 
 @every_observation
 def test_positions_of_undesired_solutions(name: str) -> None:
-    """At w2 = -1, two epsilons have one at the known w1; at w2 = 1 the desired one is off by its epsilon."""
+    """At w2 = -1, two epsilons have a solution at the known w1; at w2 = 1 the desired one is off by its epsilon."""
     observation = OBSERVATIONS[name]
     undesired = [float(nac_mul_exact(-1.0, observation, epsilon)) for epsilon in EPSILONS]
     assert undesired[:2] == pytest.approx(EXACT_AT_MINUS_1[name], abs=6e-6)
@@ -110,14 +110,14 @@ def test_positions_of_undesired_solutions(name: str) -> None:
 
 @every_observation
 def test_the_target_is_the_product_of_the_sums(name: str) -> None:
-    """The desired weights are exact: t = s_1 s_2 at w1 = 1, of the sums that the table has."""
+    """The desired weights are exact: t = s_1 s_2 at w1 = 1, for the sums in the table."""
     observation = OBSERVATIONS[name]
     assert observation.sums == pytest.approx({"draft": (2.5, 4.5), "final": (2.2, 6.0)}[name])
     assert math.prod(observation.sums) == pytest.approx(observation.target)
 
 
 def test_invalid_arguments_are_refused() -> None:
-    """A w2 out of the NMU's range, an epsilon of 0 and a w2 of 0 are errors that say what must hold."""
+    """A w2 outside the NMU's range, an epsilon of 0 and a w2 of 0 are errors that state the rule."""
     with pytest.raises(ValueError, match=r"w2=1.5 was given, but 0 <= w2 <= 1"):
         nmu_loss(1.0, 1.5, DRAFT)
     with pytest.raises(ValueError, match=r"epsilon=0.0 was given, but epsilon > 0"):

@@ -1,4 +1,4 @@
-"""What the later units compute: at exact weights, against plain formulas, and where it is delicate."""
+"""The later units: exact weights, plain formulas, and numerical corner cases."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ both_modes = pytest.mark.parametrize("is_training", [True, False])
 
 
 def choices(*values: float) -> Tensor:
-    """Lay out every row of four discrete weights."""
+    """Return every row of four discrete weights."""
     return torch.tensor(list(itertools.product(values, repeat=4)))
 
 
 def quotients(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply and divide plainly, in double precision."""
+    """Return products and quotients in double precision."""
     return (x.double().unsqueeze(1) ** weight.double()).prod(-1)
 
 
 def assert_close(y: Tensor, expected: Tensor, rtol: float = 2e-6) -> None:
-    """Compare single numbers with double ones."""
+    """Compare single-precision numbers with double-precision ones."""
     torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=0)
 
 
@@ -72,7 +72,7 @@ def test_nru_multiplies_and_divides(is_training: bool) -> None:
 
 @both_modes
 def test_nmru_multiplies_and_divides(is_training: bool) -> None:
-    """With weights in {0, 1}, the NMRU gives products and quotients; in training, up to the ε that it adds."""
+    """With weights in {0, 1}, the NMRU gives products and quotients; in training, up to its ε."""
     x = X[:3]
     weight = torch.cat([choices(0.0, 1.0), choices(0.0, 1.0).flip(0)], -1)  # each input or its reciprocal
     signs = weight[:, :4] - weight[:, 4:]
@@ -87,7 +87,7 @@ def test_nmru_takes_an_input_and_its_reciprocal_together() -> None:
 
 @pytest.mark.parametrize("unit", [NRU, NMRU])
 def test_training_and_evaluation_differ(unit: type[NRU] | type[NMRU]) -> None:
-    """Torch's own `train` and `eval` say which function is computed."""
+    """Torch's own `train` and `eval` select the function."""
     layer = unit(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     function = nru if unit is NRU else nmru
     x = X[:3].double()
@@ -97,7 +97,7 @@ def test_training_and_evaluation_differ(unit: type[NRU] | type[NMRU]) -> None:
 
 
 def test_inalu_multiplies_and_divides_with_signs() -> None:
-    """With weights in {-1, 0, 1}, the product of the iNALU has the right sign and size; 0 counts as 1e-7, sign 0."""
+    """With weights in {-1, 0, 1}, the iNALU's product has the right sign and size; 0 counts as 1e-7 with sign 0."""
     weight = choices(-1.0, 0.0, 1.0)
     assert_close(inalu_mul(X[:3], weight), quotients(X[:3], weight))
     assert torch.equal(inalu_mul(X[3:], weight)[0] == 0, weight[:, 0] != 0)
@@ -157,7 +157,7 @@ def test_the_gates_clip_has_no_gradient_outside(unit: type[NPU] | type[RealNPU])
 
 
 def test_reciprocals_of_zero_are_finite() -> None:
-    """Where a reciprocal would divide by 0, it divides by ε, in both modes."""
+    """A reciprocal of 0 is that of ε, in both modes."""
     x = torch.tensor([[0.0, -EPSILON, 2.0]])
     assert with_reciprocals(x, True)[0, 3:].tolist() == [1 / EPSILON, 1 / EPSILON, pytest.approx(0.5)]
     assert with_reciprocals(x, False)[0, 3:].tolist() == [1 / EPSILON, -1 / EPSILON, 0.5]
@@ -181,7 +181,7 @@ def test_npus_start_within_their_bounds(unit: type[NPU] | type[RealNPU], reach: 
     ],
 )
 def test_inalus_start_from_the_published_normals(unit: type[INALU], start: dict[str, tuple[float, float]]) -> None:
-    """Each parameter starts normal with the published mean and standard deviation; no variance can be asked for."""
+    """Each parameter starts normal with the published mean and deviation; a variance can't be chosen."""
     layer = unit(100, 4000, generator=torch.Generator().manual_seed(0))
     for key, value in layer.named_parameters():
         mean, std = start[key.removesuffix("_add").removesuffix("_mul")]
@@ -205,7 +205,7 @@ def test_two_matrices_errors_are_averaged(unit: type[NPU] | type[INALU]) -> None
 
 
 def test_the_modified_real_npu_wants_signs_and_decided_gates() -> None:
-    """Its regulariser is the mean of |1 - |W||, so 0 isn't wanted, plus the mean distance of gates from 0 and 1."""
+    """Its regulariser is the mean of |1 - |W||, which penalises 0, plus the mean distance of gates from 0 and 1."""
     layer = ModifiedRealNPU(2, 1)
     for weight, gate, expected in (
         ([1.0, -1.0], [0.0, 1.0], 0.0), ([0.0, 1.0], [1.0, 1.0], 0.5), ([1.0, 0.5], [0.25, 1.0], 0.25 + 0.125)

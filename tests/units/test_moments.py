@@ -1,4 +1,4 @@
-"""Equations 8 to 10: their values, what they agree with, and where simulation shows that the paper is wrong."""
+"""Equations 8 to 10: their values, their relations, and simulations that contradict the paper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VARIANCES = st.floats(1e-3, 20)
 
 
 def uniform(rng: np.random.Generator, mean: float, variance: float, hidden: int = 2) -> np.ndarray:
-    """Draw uniform numbers of that mean and variance, shape [samples, hidden]."""
+    """Draw uniform numbers with this mean and variance, shape [samples, hidden]."""
     return mean + math.sqrt(3 * variance) * rng.uniform(-1, 1, (SAMPLES, hidden))
 
 
@@ -46,7 +46,7 @@ def uniform(rng: np.random.Generator, mean: float, variance: float, hidden: int 
     ("fan", "reach"), [(5, 9.4714), (6, 5.4255), (10, 2.5003), (12, 2.0742), (20, 1.3553), (102, 0.5039)]
 )
 def test_the_reach_of_a_fan_is_equation_8s(fan: int, reach: float) -> None:
-    """The r of a fan is the known one, and gives Glorot's variance."""
+    """A fan's r is the known one, and gives Glorot's variance."""
     assert fan_reach(fan) == pytest.approx(reach, abs=6e-5)
     assert nac_variance(fan_reach(fan)) == pytest.approx(2 / fan, rel=1e-12)
 
@@ -63,7 +63,7 @@ def test_weights_of_a_reach_have_equation_8s_variance() -> None:
 
 
 def test_equation_9_has_its_values() -> None:
-    """At m = 1.5 and at m = 0 the formulas give the numbers that were computed by hand."""
+    """At m = 1.5 and at m = 0 the formulas give the values computed by hand."""
     assert nac_mul_mean(2, 0.1, 1.5) == pytest.approx(1.0165, abs=5e-5)
     assert nac_mul_variance(2, 0.1, 1.5) == pytest.approx(0.0336, abs=5e-5)
     assert nac_mul_gradient(2, 0.1, 1.5, 1 / 12) == pytest.approx(0.0527, abs=5e-5)
@@ -76,16 +76,16 @@ def test_equation_9_has_its_values() -> None:
 
 @given(HIDDEN, st.floats(1e-3, 1), st.floats(-3, 3))
 def test_equation_9s_variance_is_negative_beyond_its_limit(hidden: int, variance: float, mean: float) -> None:
-    """The variance is negative exactly where V exceeds 4 / log²(|m| + ε), whatever H."""
+    """The variance is negative exactly where V exceeds 4 / log²(|m| + ε), for any H."""
     limit = nac_mul_limit(mean)
     if abs(variance / limit - 1) > 1e-6 and nac_mul_power(1, 1, 1, variance, mean) > 1 + 1e-6:
         assert (nac_mul_variance(hidden, variance, mean) < 0) == (variance > limit)
 
 
 def test_equation_9_holds_roughly_away_from_0_and_fails_at_0() -> None:
-    """For uniform weights of variance 0.1, simulation is near at m = 1.5; at m = 0 it has a finite, positive variance.
+    """For uniform weights of variance 0.1, simulation is close at m = 1.5, and finite and positive at m = 0.
 
-    The mean at 0 is a hundred times less than the formula's; at 1.5 the final form of the gradient is the nearer one.
+    The mean at 0 is a hundredth of the formula's; at 1.5 the final form of the gradient is the closer one.
     """
     rng = np.random.default_rng(9)
     weight = uniform(rng, 0.0, 0.1)
@@ -149,7 +149,7 @@ def test_equation_10_is_the_extension_at_mean_0(hidden: int, variance: float, in
 
 @given(HIDDEN, st.floats(0.1, 3), st.integers(1, 5))
 def test_optimal_variances_keep_the_variance(hidden: int, input_variance: float, outputs: int) -> None:
-    """Equation 10 with the optimal V gives back the variance that came in, forwards and backwards."""
+    """Equation 10 with the optimal V returns the input's variance, forwards and backwards."""
     forward = nmu_forward_optimum(hidden, input_variance)
     assert nmu_variance(hidden, max(0, forward), input_variance) == pytest.approx(input_variance)
     backward = nmu_backward_optimum(hidden, input_variance, outputs)
@@ -158,7 +158,7 @@ def test_optimal_variances_keep_the_variance(hidden: int, input_variance: float,
 
 
 def test_optimal_variances_have_their_values() -> None:
-    """At v = 1 they are the known ones: beyond what uniform weights can have, and not what the appendix prints."""
+    """At v = 1 they are the known ones: beyond the reach of uniform weights, and unlike those in the appendix."""
     forward = [nmu_forward_optimum(hidden, 1.0) for hidden in (1, 2, 3, 4, 10)]
     assert forward == pytest.approx([0.375, 0.2654, 0.2526, 0.2505, 0.25], abs=5e-5)
     assert min(forward) > LARGEST_NMU_VARIANCE
@@ -173,7 +173,7 @@ def test_optimal_variances_have_their_values() -> None:
     ("hidden", "largest"), [(1, math.inf), (2, 14), (3, 6.45), (4, 4.98), (5, 4.37), (10, 3.54), (5000, 3)]
 )
 def test_the_largest_variance_with_a_solution(hidden: int, largest: float) -> None:
-    """There is a V up to the known v, which isn't 4, and none beyond it."""
+    """A V exists up to the known v, which isn't 4, and none beyond it."""
     assert largest_input_variance(hidden) == pytest.approx(largest, abs=0.006)
     if 1 < hidden < 100:
         end = largest_input_variance(hidden)
@@ -197,6 +197,6 @@ def test_the_largest_variance_with_a_solution(hidden: int, largest: float) -> No
     ],
 )
 def test_arguments_out_of_range_are_refused(call: Callable[[], object], message: str) -> None:
-    """An error says what was given and what must hold."""
+    """An error states the values and the rule."""
     with pytest.raises(ValueError, match=message):
         call()

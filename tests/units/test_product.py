@@ -1,4 +1,4 @@
-"""The gradient of a product, where it is delicate."""
+"""The gradient of a product in corner cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from units.product import product
 
 
 def plain(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply factor by factor: automatic differentiation of this is right at zeros."""
+    """Multiply factor by factor, whose automatic derivative is right at zeros."""
     result = torch.ones(())
     for i in range(x.shape[-1]):
         part = weight[..., i]
@@ -37,7 +37,7 @@ def test_gradient_is_right_at_zero_factors(features: int, zeros: int, outputs: i
 
 
 def test_nan_in_one_trial_hides_no_zero_in_another() -> None:
-    """Where one trial is NaN and its neighbour has a zero factor, the neighbour's gradient is still right."""
+    """If one trial is NaN and its neighbour has a zero factor, the neighbour's gradient is still right."""
     x = torch.tensor([[[torch.nan, 2.0, 3.0]], [[0.0, 2.0, 3.0]]], requires_grad=True)
     (grad,) = torch.autograd.grad(product(x, torch.ones(2, 1, 3)).sum(), x)
     assert grad[1].tolist() == [[6.0, 0.0, 0.0]]

@@ -1,4 +1,4 @@
-"""What training may add to a unit: L1 that grows in steps, clipped gradients, and the options of the iNALU."""
+"""Training options of units: L1 that grows in steps, clipped gradients, and the options of the iNALU."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_l1_is_the_sum_of_all_parameters(name: str) -> None:
 
 
 def test_l1_needs_a_parameter() -> None:
-    """A sum over nothing is refused."""
+    """A sum over no parameters is refused."""
     with pytest.raises(ValueError, match="at least one"):
         l1([])
 
 
 def test_l1_grows_by_ten_every_ten_thousand() -> None:
-    """The published strengths are met exactly, at the published iterations."""
+    """The published strengths are exact at the published iterations."""
     for first, last, expected in ((1e-7, 1e-5, [1e-7, 1e-6, 1e-5, 1e-5]), (1e-9, 1e-7, [1e-9, 1e-8, 1e-7, 1e-7])):
         assert [stepwise(iteration, first, last) for iteration in (0, 10_000, 20_000, 30_000)] == expected
         assert [stepwise(iteration, first, last) for iteration in (9_999, 19_999, 29_999, 10**9)] == expected
@@ -73,14 +73,14 @@ def test_steps_are_a_function_of_the_iteration(
     "wrong", [{"iteration": -1}, {"first": 0.0}, {"first": 2.0}, {"every": 0}, {"factor": 1}, {"last": math.inf}]
 )
 def test_impossible_steps_are_refused(wrong: dict[str, float]) -> None:
-    """What was given and what must hold is said."""
+    """An error states the values and the rule."""
     with pytest.raises(ValueError, match="must hold"):
         stepwise(**{"iteration": 0, "first": 0.1, "last": 1.0, **wrong})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("trials", [1, 3, 16])
 def test_a_trials_gradient_is_clipped_by_its_own_norm(trials: int) -> None:
-    """Each trial of a pack comes out as torch clips it alone, with the same bits alone and in the pack."""
+    """Each trial of a pack is clipped as by torch alone, with the same bits alone and in the pack."""
     gradients = gradients_of(trials)
     together = clip_by_norm(gradients, 1.0, has_trials=True)
     for trial in range(trials):
@@ -128,7 +128,7 @@ def test_values_are_clipped_one_by_one() -> None:
 
 
 def test_impossible_clipping_is_refused() -> None:
-    """A limit of zero or NaN, and no gradient at all, are refused."""
+    """A limit of zero or NaN, and missing gradients, are refused."""
     for clip in (clip_by_norm, clip_by_value):
         for largest in (0.0, -1.0, math.nan):
             with pytest.raises(ValueError, match=f"largest={largest:g} was given"):
@@ -148,7 +148,7 @@ def test_outward_pushes_to_twenty() -> None:
 
 
 def test_outward_sum_counts_all_parameters_once() -> None:
-    """It is the sum of the means of the five parameters, the same bits alone and in a pack."""
+    """It is the sum of the means of the five parameters, with the same bits alone and in a pack."""
     pack = INALU(7, 3, trials=3, generator=torch.Generator().manual_seed(0))
     alone = INALU(7, 3, trials=1)
     alone.load_state_dict({key: value[1:2] for key, value in pack.state_dict().items()})
@@ -160,14 +160,14 @@ def test_outward_sum_counts_all_parameters_once() -> None:
 
 @pytest.mark.parametrize(("training", "first"), [(ORIGINAL, 11_000), (PRIMER, 10_001)])
 def test_outward_begins_late_and_where_the_error_is_small(training: INALUTraining, first: int) -> None:
-    """It has its strength from the published iteration on, in trials whose MSE is below 1 only."""
+    """It is on from the published iteration, in trials with an MSE below 1 only."""
     mse = torch.tensor([0.5, 1.0, 3.0, math.nan])
     assert training.outward_strengths(first - 1, mse).tolist() == [0, 0, 0, 0]
     torch.testing.assert_close(training.outward_strengths(first, mse), torch.tensor([0.05, 0, 0, 0]))
 
 
 def test_trials_start_anew_when_the_paper_says() -> None:
-    """The original looks in every batch of epochs 10, 20, ...; the Primer at every tenth iteration."""
+    """The original checks every batch of epochs 10, 20, ...; the Primer every tenth iteration."""
     losses = [5.0] * 10_001
     assert [ORIGINAL.restarts(at, losses) for at in (0, 500, 9_999, 10_000, 10_999, 11_000, 20_500)] == [
         False, False, False, True, True, False, True
@@ -177,7 +177,7 @@ def test_trials_start_anew_when_the_paper_says() -> None:
 
 @pytest.mark.parametrize(("training", "memory"), [(ORIGINAL, 10_000), (PRIMER, 5_000)])
 def test_only_what_is_high_and_does_not_fall_starts_anew(training: INALUTraining, memory: int) -> None:
-    """A short history, a low loss, a falling loss and NaN start nothing anew; a spread as large as the fall does."""
+    """A short history, a low loss, a falling loss and NaN start no restart; a spread as large as the fall does."""
     half = memory // 2 + 1
     assert not training.restarts(10_000, [5.0] * memory)
     assert training.restarts(10_000, [5.0] * (memory + 1))
@@ -190,14 +190,14 @@ def test_only_what_is_high_and_does_not_fall_starts_anew(training: INALUTraining
 
 @given(st.lists(st.floats(0, 5, width=32), min_size=2, max_size=12))
 def test_the_rule_is_its_formula(losses: list[float]) -> None:
-    """The decision is that of the published inequality, with the standard deviation of a population."""
+    """The decision is the published inequality, with the standard deviation of a population."""
     early, late = losses[: len(losses) // 2], losses[len(losses) // 2 :]
     expected = np.mean(early) <= np.mean(late) + np.std(late) and np.mean(late) > 1
     assert replace(PRIMER, restart_memory=1).restarts(10, losses) == expected
 
 
 def test_new_values_are_those_of_the_setting() -> None:
-    """The original starts anew from U[-2, 2] in all parameters, the Primer from its own start, gates and all."""
+    """The original restarts from U[-2, 2] in all parameters, the Primer from its own start, gates included."""
     generator = torch.Generator().manual_seed(0)
     unit = PrimerINALU(50, 80, trials=2, generator=generator)
     wide = ORIGINAL.new_values(unit, generator_uniform(generator))

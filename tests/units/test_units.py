@@ -1,4 +1,4 @@
-"""Laws that hold of every unit."""
+"""Laws of every unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from units.variance import nac_reach, nac_variance
 
 
 class EvaluatedNRU(NRU):
-    """An NRU in evaluation, where it computes another function than in training."""
+    """An NRU in evaluation, which computes another function than in training."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -62,7 +62,7 @@ def batch_innermost(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float
 
 
 def numpy_uniform(seed: int) -> Uniform:
-    """Draw uniforms that depend on nothing but the seed, the parameter and its shape."""
+    """Draw uniforms that depend only on the seed, the parameter and its shape."""
 
     def uniform(index: int, shape: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(np.random.default_rng([seed, index]).random(shape))
@@ -71,7 +71,7 @@ def numpy_uniform(seed: int) -> Uniform:
 
 
 def constant_uniform(value: float) -> Uniform:
-    """Return one and the same uniform number always."""
+    """Return a source of one constant uniform number."""
     return lambda _, shape: torch.full(shape, value, dtype=torch.float64)
 
 
@@ -151,7 +151,7 @@ def test_pack_equals_its_trials_alone(name: str, trials: int, sizes: tuple[int, 
 
 @every_unit
 def test_zero_in_one_trial_changes_no_bit_of_another(name: str) -> None:
-    """A trial whose inputs are all zero, with discrete weights, leaves its neighbours' bits alone."""
+    """A trial with zero inputs and discrete weights doesn't change its neighbours' bits."""
     sizes, rows = (4, 2), 33
     x, grad = batch_innermost(3, rows, 4), batch_innermost(3, rows, 2, seed=1)
     before = outputs_and_gradients(pack_of(name, range(3), sizes), x, grad)
@@ -168,7 +168,7 @@ def test_zero_in_one_trial_changes_no_bit_of_another(name: str) -> None:
 @every_unit
 @pytest.mark.parametrize("bounds", ["clipped", "regularized"])
 def test_nan_touches_no_other_trial(name: str, bounds: Bounds) -> None:
-    """A NaN in any parameter makes that trial's output and sparsity error NaN, and no other bit differ."""
+    """A NaN in any parameter makes that trial's output and sparsity error NaN, and changes no other bit."""
     sizes, rows = (4, 1), 9
     x, grad = batch_innermost(3, rows, 4), batch_innermost(3, rows, 1, seed=1)
     x[2, 3] = 0
@@ -189,7 +189,7 @@ def test_nan_touches_no_other_trial(name: str, bounds: Bounds) -> None:
 
 @every_unit
 def test_nan_input_gives_nan(name: str) -> None:
-    """A NaN that arrives from the layer before is passed on, even through weights of zero."""
+    """A NaN input gives a NaN output, even through weights of zero."""
     unit = EVERY[name](3, 2)
     with torch.no_grad():
         for value in unit.parameters():
@@ -277,7 +277,7 @@ def test_wanted_variance(name: str, share: float) -> None:
 
 @with_a_variance
 def test_impossible_variance_is_refused(name: str) -> None:
-    """A variance that can't be names what was given and the largest possible."""
+    """An impossible variance gives an error with the value and the largest possible one."""
     largest = EVERY[name].traits.largest_init_variance
     for variance in (0.0, -1.0, math.nan, math.inf, largest * 1.001):
         with pytest.raises(ValueError, match=f"init_variance={variance:g} was given for") as caught:
@@ -298,7 +298,7 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
 
 
 def test_traits_are_those_of_the_unit() -> None:
-    """What is known of a unit without torch, under its name, is what the unit itself goes by."""
+    """A unit's traits without torch, under its name, agree with the unit itself."""
     assert {name: unit.traits for name, unit in UNITS.items()} == TRAITS
 
 
@@ -352,7 +352,7 @@ def test_every_effective_weight_has_a_name_of_its_own(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, unit in EVERY.items() if issubclass(unit, GatedUnit)])
 @pytest.mark.parametrize("trials", [None, 3])
 def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
-    """A gated unit's output is its sum where a gate is 1, its product where it is 0, and their mixture in between."""
+    """A gated unit's output is its sum where a gate is 1, its product where it is 0, and a mixture in between."""
     unit = EVERY[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(0))
     assert isinstance(unit, GatedUnit)
     x = batch_innermost(5, 3).abs() + 0.5
@@ -416,7 +416,7 @@ def test_memory_stays_batch_innermost(name: str) -> None:
 
 @every_unit
 def test_shared_input_equals_a_repeated_one(name: str) -> None:
-    """An input without the trial axis is seen by all trials alike."""
+    """An input without the trial axis is shared by all trials."""
     unit = EVERY[name](4, 3, trials=2)
     x = batch_innermost(7, 4)
     assert torch.equal(unit(x), unit(torch.stack([x.mT, x.mT]).mT))

@@ -1,4 +1,4 @@
-"""A study that divides by numbers around 0 is told what that does; others are not."""
+"""Cautions about division by numbers around 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tasks.arithmetic.cell import typed_cell
 
 
 def single(operation, low, high, **values):
-    """Make a cell of the single-module task whose inputs are between two numbers."""
+    """Make a cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))}
     given = {"success_epsilon": None, "success_threshold": 1e-5}
     return typed_cell(canonical_cell("single-module", "NRU", {"operation": operation} | ends | given | values))
@@ -29,13 +29,13 @@ def test_division_around_zero_is_told_with_how_many_trials_meet_one():
 
 @pytest.mark.parametrize("cell", [single("mul", -2.0, 2.0), single("div", 1.0, 2.0), single("div", -1.9999, 1.9998)])
 def test_nothing_is_told_where_no_divisor_can_be_zero(cell):
-    """Another operation, one sign, or ends between which 0 isn't drawn."""
+    """There is no caution for another operation, for one sign, or for ends between which 0 isn't drawn."""
     assert zero_divisors([cell]) == []
 
 
 @pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (-50.0, 50.0), (-1.9999, 1.9998), (-3.0, 1.0)])
 def test_zero_is_where_the_stream_has_it(low, high, monkeypatch):
-    """All words near the one that would give 0 are drawn, as the stream computes inputs."""
+    """The words near the one that would give 0 are drawn as the stream computes inputs."""
     place = round(-low / (high - low) * 2**24)
     drawn = torch.arange(place - 50, place + 50, dtype=torch.int64)[None, None] * 256
     monkeypatch.setattr(stream, "words", lambda *_: drawn)

@@ -1,4 +1,4 @@
-"""What trained weights do, against the definitions written out in numpy."""
+"""Gates and effective weights of trained networks, against the definitions written out in numpy."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def improved(p: dict[str, Array], x: Array) -> tuple[Array, Array]:
     return x @ nac(p, "_add").T, signed_mul(nac(p, "_mul"), x)
 
 
-# How far gates are open, where it isn't σ(Gx).
+# The opening of gates other than σ(Gx).
 OPENINGS: dict[str, Callable[[dict[str, Array], Array], Array]] = {
     "G-NALU": lambda p, x: 1 / (1 + GOLDEN_RATIO ** -(x @ p["gate"].T)),
     **dict.fromkeys(("iNALU", "iNALU-Primer"), lambda p, x: sigmoid(p["gate"]) + 0 * x[:, :1]),
 }
 
-# What a layer adds and what it multiplies, from its parameters and its inputs, [rows, in].
+# The sum and the product of a layer, from its parameters and its inputs, [rows, in].
 PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
     "NALU": lambda p, x: (x @ nac(p).T, nac_mul(nac(p), x)),
     "NALU-separate": lambda p, x: (x @ nac(p, "_add").T, nac_mul(nac(p, "_mul"), x)),
@@ -124,9 +124,9 @@ def test_mean_gates_are_the_definitions(model):
 
 @pytest.mark.parametrize("model", GATED)
 def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
-    """Of many trials at once, each has the bits that it has alone; NaN in one touches no other."""
+    """Of many trials at once, each has the bits that it has alone; NaN in one doesn't change the others."""
     cell = small_cell(model, hidden_size=50, evaluation_rows=450)
-    trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are worked on at a time
+    trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are processed at a time
     gate = trials[4].arrays["layer_1.gate"]
     (gate[0] if len(gate) == 1 else gate)[7] = np.nan
     found = mean_gates(cell, stacked_weights(trials))
@@ -141,14 +141,14 @@ def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
 
 @pytest.mark.parametrize("model", sorted(set(MODELS) - set(GATED)))
 def test_a_network_without_gates_has_none(model):
-    """Then there is nothing to compute, for one trial or for many."""
+    """A network without gates has no mean gates, for one trial or for many."""
     cell = small_cell(model)
     weights = Weights("one", 0, drawn(cell, 0))
     assert mean_gates(cell, weights.arrays) == mean_gates(cell, stacked_weights([weights, weights])) == {}
 
 
 def test_reading_weights_leaves_torch_as_it_is():
-    """Neither the global random numbers nor the number of threads change."""
+    """Neither the global random state nor the number of threads changes."""
     cell, threads = small_cell("NALU"), torch.get_num_threads()
     arrays = drawn(cell, 0)
     try:
@@ -164,7 +164,7 @@ def test_reading_weights_leaves_torch_as_it_is():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_effective_weights_are_those_of_the_sparsity_error(model):
-    """All but G are what a trained trial's sparsity error is the largest distance of; all are [out, in]."""
+    """The sparsity error is the largest distance of all effective weights but G; all are [out, in]."""
     engine = ENGINES["torch"]
     changes = {"learning_rate": 0.1, **({"bounds": "regularized"} if MODELS[model].has_bounds else {})}
     trained, later = (
@@ -204,7 +204,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     ],
 )
 def test_effective_weights_are_named_by_layer_and_path(model, paths):
-    """Each path has its matrix, and so has the gate, as it was trained."""
+    """Each path has its trained matrix, and so has the gate."""
     cell = small_cell(model)
     arrays = drawn(cell, 0)
     found = effective_weights(cell, arrays)
@@ -215,7 +215,7 @@ def test_effective_weights_are_named_by_layer_and_path(model, paths):
 
 @pytest.mark.parametrize("read", [mean_gates, effective_weights])
 def test_arrays_of_another_network_are_refused(read):
-    """Missing ones, other shapes, and numbers of trials that differ are an error that names what was given."""
+    """Missing arrays, other shapes, and different numbers of trials are an error that names the arguments."""
     cell = small_cell("NALU")
     arrays = drawn(cell, 0)
     few = {name: array for name, array in arrays.items() if name != "layer_2.gate"}

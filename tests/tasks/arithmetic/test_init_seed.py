@@ -1,4 +1,4 @@
-"""With `init: independent`, cells of one seed have the same rows and different initial weights."""
+"""`init: independent`: cells of one seed have the same rows and different initial weights."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SEEDS = range(50)
 
 
 def first_rows(hidden_size: int, seeds: Iterable[int] = SEEDS, **values: Any) -> npt.NDArray[np.float32]:
-    """Draw the weights of the first two hidden units of a cell's trials, in one line."""
+    """Return the weights of the first two hidden units of a cell's trials, flattened."""
     cell = canonical_cell("arithmetic", "NMU", {"hidden_size": hidden_size, **values})
     state = initial_state([Trial(cell, seed) for seed in seeds])
     return state["part/weight/first.weight"][:, :2].ravel()
 
 
 def test_sizes_share_weights_unless_they_are_independent() -> None:
-    """Two sizes begin with the same rows of weights; independent ones are uncorrelated."""
+    """Two sizes share rows of weights by default; independent ones are uncorrelated."""
     assert np.corrcoef(first_rows(8), first_rows(9))[0, 1] == pytest.approx(1)
     eight, nine = (first_rows(size, init="independent") for size in (8, 9))
     assert abs(np.corrcoef(eight, nine)[0, 1]) < 4 / np.sqrt(len(eight))
@@ -33,7 +33,7 @@ def test_sizes_share_weights_unless_they_are_independent() -> None:
 
 
 def test_a_longer_trial_begins_as_the_shorter_one() -> None:
-    """Protocol and criterion don't decide the weights."""
+    """Protocol and criterion don't change the weights."""
     short, long = (first_rows(8, init="independent", iterations=count) for count in (1000, 2000))
     assert np.array_equal(short, long)
 
@@ -48,12 +48,12 @@ def test_seeds_of_one_cell_differ() -> None:
 
 
 def test_rows_stay_shared() -> None:
-    """A seed draws the same rows for both."""
+    """A seed draws the same rows with both settings."""
     cells = [canonical_cell("arithmetic", "NMU", values) for values in ({}, {"init": "independent"})]
     assert len({ArithmeticFamily().rows_of(cell) for cell in cells}) == 1
 
 
 def test_shared_weights_keep_their_ids() -> None:
-    """To say what holds anyway changes no id, so stored results stay valid."""
+    """The explicit default changes no id, so stored results stay valid."""
     assert canonical_cell("simple", "NMU", {"init": "shared"}) == canonical_cell("simple", "NMU", {})
     assert canonical_cell("simple", "NMU", {}).id == "df9503067f19e91f"

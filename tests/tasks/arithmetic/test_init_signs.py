@@ -1,4 +1,4 @@
-"""With `init_signs: two_negative`, an NMU starts with two negative factors, by other signs and nothing else."""
+"""`init_signs: two_negative`: an NMU starts with two negative factors, with only signs changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST, SECOND = "part/weight/first.weight", "part/weight/second.weight"
 
 @pytest.mark.parametrize("hidden_size", [2, 3, 5, 10])
 def test_two_factors_start_negative(hidden_size: int) -> None:
-    """Two of a trial's factors are negative, or fewer where no sign makes them so; weights keep their sizes."""
+    """Two of a trial's factors are negative, or fewer if no sign allows it; weights keep their sizes."""
     cell, seeds = cell_of(hidden_size), range(200)
     signed = cell.replace(init_signs="two_negative")
     found = negative(factors_at_start(signed, seeds))
@@ -28,13 +28,13 @@ def test_two_factors_start_negative(hidden_size: int) -> None:
 
 
 def test_they_stay_two() -> None:
-    """A thousand updates, which leave four or six to half of the trials with ten hidden units, leave two to these."""
+    """Two remain after a thousand updates, which otherwise leave four to six in half of the trials with this size."""
     assert (after_updates(cell_of(10), range(20)) > 2).any()
     assert set(after_updates(cell_of(10, init_signs="two_negative"), range(20)).tolist()) == {2}
 
 
 def test_inputs_around_0_are_refused() -> None:
-    """Where inputs have a mean of 0, no factor is negative at it; and other models have no such rows."""
+    """Inputs with a mean of 0, and other models, are refused."""
     around_0 = {"init_signs": "two_negative", "interpolation_range": ((-2.0, 2.0),)}
     assert "mean isn't 0" in str(ARITHMETIC.impossible("arithmetic", "NMU", around_0))
     assert (
@@ -43,7 +43,7 @@ def test_inputs_around_0_are_refused() -> None:
 
 
 def test_models_beside_an_nmu_are_left_as_they_are() -> None:
-    """What a study sets for all of its models changes those that multiply sums, and no other."""
+    """A study's setting changes only the models that multiply sums."""
     values = {"init_signs": "two_negative", "interpolation_range": ((-2.0, 2.0),)}
     assert ARITHMETIC.impossible("arithmetic", "NAC-mul", values) is None
     assert canonical_cell("arithmetic", "NAC-mul", {"init_signs": "two_negative"}) == canonical_cell(

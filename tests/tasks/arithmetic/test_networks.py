@@ -49,7 +49,7 @@ def test_model_is_whole(name: str) -> None:
 
 
 def test_every_unit_is_in_a_network() -> None:
-    """No unit is without a model."""
+    """Every unit has a model."""
     assert {unit for model in MODELS.values() for unit in (model.first, model.second)} == set(UNITS)
 
 

@@ -1,4 +1,4 @@
-"""Units of a user's own train on the arithmetic tasks beside those that come along."""
+"""A user's units on the arithmetic tasks, beside the built-in ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ STUDY = {
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Stand in a folder with a package `mylab`; no copy of it stays active."""
+    """Change to a folder with a package `mylab`; no copy of it stays active."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write(tmp_path / "lab", mylab__="", mylab__mine=UNITS)
     monkeypatch.chdir(folder)
@@ -78,7 +78,7 @@ def planned(folder: Path, **changed: object) -> Plan:
 
 
 def test_only_cells_of_own_units_have_their_code(lab: Path) -> None:
-    """All other cells are those of any study: their trials are shared, and an edit of a unit leaves them alone."""
+    """Other cells don't depend on a unit's code: their trials are shared, and an edit leaves them alone."""
     of_nau, own = planned(lab).cells
     assert of_nau == planned(lab, models=["NAU"]).cells[0]
     assert str(own.value("code")).startswith("parsed:")
@@ -92,7 +92,7 @@ def test_only_cells_of_own_units_have_their_code(lab: Path) -> None:
 
 @pytest.mark.parametrize("task", ["single-module", "simple", "arithmetic"])
 def test_a_trial_does_not_depend_on_its_pack(lab: Path, task: str) -> None:
-    """The torch engine trains it in packs, with the bits that it has alone; other cells go to their own engine."""
+    """The torch engine trains it in packs, with the bits that it has alone; other cells use their own engine."""
     short = {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 20}
     plan = planned(lab, task={"name": task, "operation": "add"}, protocol=short)
     engine = own_engine(plan.spec)
@@ -117,7 +117,7 @@ def test_a_trial_does_not_depend_on_its_pack(lab: Path, task: str) -> None:
 
 
 def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
-    """It runs here, is reported without its code, and its trials have the same bits again."""
+    """A study runs, is reported without its code, and its trials have the same bits again."""
     study = load(STUDY, tracking_uri="off")
     study.run(local=True)
     rates = dict(zip(study.cells()["model"], study.cells()["solved"], strict=True))
@@ -152,7 +152,7 @@ def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
     ],
 )
 def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str, object]) -> None:
-    """What a store keeps of a unit may be anything: it is read, or named as wrong."""
+    """A stored declaration of a unit is either valid, or named as wrong."""
     content = json.loads(planned(lab).spec.family.to_json()) | changed
     with pytest.raises(ValueError, match=r"offers a family|must have traits|bounds must be|could not convert"):
         declared_family(json.dumps(content))
@@ -168,7 +168,7 @@ def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str,
     ],
 )
 def test_a_mistake_says_what_must_hold(lab: Path, model: str, message: str) -> None:
-    """A unit that isn't there, is half written, or isn't a unit is named in its place."""
+    """A missing, incomplete or invalid unit is named in its place."""
     with pytest.raises(SpecError, match=rf"models\[2\].*{message}"):
         planned(lab, models=["NAU", model])
 
@@ -183,7 +183,7 @@ def test_mistakes_beside_it_are_found_too(lab: Path) -> None:
 
 
 def test_its_traits_are_checked(lab: Path) -> None:
-    """What its traits say of bounds and initial weights holds for its values as for those of any unit."""
+    """Bounds and initial weights of its traits are checked against its values, as for any unit."""
     (own,) = planned(lab, models=[MINE], protocol={"iterations": 3_000_000}, fixed={"sparsity_strength": 0.01}).cells
     assert (own.value("sparsity_start"), own.value("sparsity_end")) == (1_000_000, 2_000_000)
     with pytest.raises(SpecError, match=rf"the weights of {MINE} can have a variance of at most 0\.0833333"):
@@ -209,7 +209,7 @@ def test_a_package_offers_its_units_by_name(lab: Path, tmp_path: Path, monkeypat
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_workers_of_ray_have_the_code(lab: Path) -> None:
-    """The engine that is sent to them has it."""
+    """The engine sent to Ray's workers contains the code."""
     study = load(STUDY, tracking_uri="off")
     study.run(cpus=1)
     assert list(study.cells()["failed"]) == [0, 0]

@@ -1,4 +1,4 @@
-"""The single-module task: its rows, its thresholds, its one layer, and what a study may ask of it."""
+"""The single-module task: rows, thresholds, its layer, and valid studies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.arithmetic.threshold import Range
 
 OPERATIONS = ("add", "sub", "mul", "div")
 
-# Test ranges, and the thresholds that the Primer's authors give for +, -, for × and for ÷, with two inputs.
+# Test ranges, and the Primer's thresholds for +, -, for × and for ÷, with two inputs.
 PUBLISHED: dict[Range, tuple[float, float, float]] = {
     ((-40.0, -20.0),): (3.667e-7, 3.484e-4, 4.667e-10),
     ((-6.0, -2.0),): (6.667e-9, 1.202e-7, 5.778e-10),
@@ -37,7 +37,7 @@ PUBLISHED: dict[Range, tuple[float, float, float]] = {
 
 @pytest.mark.parametrize("range_", PUBLISHED)
 def test_thresholds_are_the_published_ones(range_: Range) -> None:
-    """With two inputs, to the four digits that a million samples gave."""
+    """With two inputs, thresholds agree to the four digits of a million samples."""
     add, mul, div = PUBLISHED[range_]
     ours = [f"{module_threshold(name, 2, range_, 1e-5):.3e}" for name in OPERATIONS]
     assert ours == [f"{published:.3e}" for published in (add, add, mul, div)]
@@ -47,7 +47,7 @@ def test_thresholds_are_the_published_ones(range_: Range) -> None:
 @pytest.mark.parametrize("range_", [((0.5, 2.0),), ((-3.0, -1.0),), ((-2.0, -1.0), (1.0, 2.0))])
 @pytest.mark.parametrize("inputs", [2, 5])
 def test_a_threshold_is_the_mean_of_samples(operation: str, range_: Range, inputs: int) -> None:
-    """It is the error of the right layer whose weights are off by ε, which is large here so that samples show it."""
+    """A threshold is the error of the right layer with weights off by ε, large here for the samples' sake."""
     random, epsilon = np.random.default_rng(7), 0.05
     interval = np.array(range_)[random.integers(0, len(range_), (400_000, inputs))]
     x = random.uniform(interval[..., 0], interval[..., 1])
@@ -63,7 +63,7 @@ def test_a_threshold_is_the_mean_of_samples(operation: str, range_: Range, input
 
 
 def test_thresholds_that_do_not_exist_are_refused() -> None:
-    """There is none where the divisor can be 0, and ε is small; two intervals beside 0 have one."""
+    """A threshold requires a non-zero divisor and a small ε; two intervals beside 0 have one."""
     with pytest.raises(ValueError, match="divisor can be 0"):
         single_task(operation="div", extrapolation_range=((-2.0, 2.0),)).threshold()
     with pytest.raises(ValueError, match=r"0 < epsilon < 0\.5"):
@@ -72,7 +72,7 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
 
 
 def test_two_neighbours_are_combined() -> None:
-    """The pair begins anywhere, and is combined in its order."""
+    """The pair may begin anywhere, and is combined in its order."""
     task = single_task(operation="div", input_size=10)
     assert sorted({task.offset(u / 100) for u in range(100)}) == list(range(9))
     masks = task.masks(task.offset(0.4))
@@ -92,14 +92,14 @@ def test_two_neighbours_are_combined() -> None:
     ],
 )
 def test_impossible_tasks_are_refused(changed: dict[str, Any], message: str) -> None:
-    """What one layer of two neighbours can't be asked is said."""
+    """Tasks that one layer of two neighbours can't solve are refused."""
     with pytest.raises(ValueError, match=re.escape(message)):
         single_task(**changed)
 
 
 @pytest.mark.parametrize("name", SINGLE_LAYERS)
 def test_a_network_is_one_layer(name: str) -> None:
-    """It is the model's second unit, over the inputs; its parameters are those of the unit alone."""
+    """It is the model's second unit, over the inputs, with the parameters of the unit alone."""
     network = Network(model_of("single-module", name), 5, 1)
     (layer,) = network.layers
     assert type(layer) is type(Network(MODELS[name], 5, 2).layers[1])
@@ -119,7 +119,7 @@ def test_a_network_is_one_layer(name: str) -> None:
     ],
 )
 def test_the_schedule_is_the_published_one(model: str, input_size: int, schedule: tuple[Any, ...]) -> None:
-    """Strength, start and end of the regulariser, and iterations, of a file that gives nothing but the size."""
+    """A file with only the size has the published strength, start and end of the regulariser, and iterations."""
     stored = canonical_cell("single-module", model, {"input_size": input_size})
     cell = typed_cell(stored)
     assert stored.value("hidden_size") is None
@@ -128,7 +128,7 @@ def test_the_schedule_is_the_published_one(model: str, input_size: int, schedule
 
 
 def test_settings_without_effect_are_reported() -> None:
-    """One layer has no hidden units, fixed subsets, and no activation; NAC• alone has no bounded weights."""
+    """Each hyperparameter without effect, and each impossible value, has its reason."""
     why = ARITHMETIC.why_without_effect
     assert why("hidden_size", "single-module", "NMU", {}) == (
         "the single-module task has one layer, and so no hidden units"

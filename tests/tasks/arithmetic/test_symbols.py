@@ -1,4 +1,4 @@
-"""What reports call the arithmetic family's parts agrees with what it declares."""
+"""Agreement of the reports' names of the arithmetic family with its declarations."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from tasks.arithmetic.symbols import SYMBOLS
 
 
 def test_titles_are_the_declared_ones():
-    """A hyperparameter is called in reports as it is declared."""
+    """Reports use a hyperparameter's declared title."""
     declared = {name: declaration.title for name, declaration in HYPERPARAMETERS.items() if declaration.title}
     assert declared == dict(SYMBOLS.titles)
 
 
 def test_none_is_written_as_declared():
-    """None reads as it is declared, else as a dash."""
+    """None is written as declared, else as a dash."""
     declared = {name: declaration.none for name, declaration in HYPERPARAMETERS.items() if declaration.none != "–"}
     assert declared == dict(SYMBOLS.nones)
 
 
 def test_methods_are_the_declared_ones():
-    """What is compared is what is declared as a method, and the model."""
+    """Methods are the declared ones, and the model."""
     declared = {name for name, declaration in HYPERPARAMETERS.items() if declaration.is_method}
     assert declared | {"model"} == set(SYMBOLS.methods)
 

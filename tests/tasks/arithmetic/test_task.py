@@ -1,4 +1,4 @@
-"""Laws of the arithmetic task: its subsets, its target, its threshold."""
+"""The arithmetic task: its subsets, its target, its threshold."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def named(row: dict[str, str]) -> str:
 # The reference for ÷ and sqrt is a mean of samples: one part in a thousand is their standard error.
 @pytest.mark.parametrize("row", reference(), ids=named)
 def test_threshold_is_the_reference(row: dict[str, str]) -> None:
-    """Every threshold equals the reference, to all its digits where that is exact."""
+    """Every threshold equals the reference, to all its digits if that is exact."""
     tolerance = {"div": 5e-3, "root": 6e-4}.get(row["operation"], 1e-9)
     assert reference_task(row).threshold() == pytest.approx(float(row["threshold"]), rel=tolerance)
 
 
 def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tuple[float, float]:
-    """Return the mean and its standard error as the protocol words it, from samples and the two networks."""
+    """Return the mean and its standard error by the protocol's definition, from samples and the two networks."""
     random = np.random.Generator(np.random.Philox(5))
     shape = (samples, task.input_size)
     starts = np.array([low for low, _ in task.extrapolation_range])
@@ -75,7 +75,7 @@ def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tup
 SAMPLED = [
     ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
     for operation in OPERATIONS
-    if operation != "reciprocal"  # of which no threshold is known
+    if operation != "reciprocal"  # they have no known threshold
 ] + [
     ArithmeticTask(operation="mul", input_size=16, subsets=3),
     ArithmeticTask(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),
@@ -113,7 +113,7 @@ def test_more_nodes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("range_", [((0.0, 1.0),), TWO_INTERVALS])
 @pytest.mark.parametrize("count", [1, 2, 25])
 def test_gauss_rule_has_the_moments_of_the_sum(range_: threshold_file.Range, count: int) -> None:
-    """The rule gives the mean, variance and fourth central moment that the sum has."""
+    """The rule has the sum's mean, variance and fourth central moment."""
     nodes, weights = threshold_file._sum_rule(range_, count, 8)
     mean, variance = (0.5, 1 / 12) if len(range_) == 1 else (0.0, 4**2 / 12 + 4**2)
     fourth = 1 / 80 if len(range_) == 1 else 4**4 / 80 + 6 * 4**2 * 4**2 / 12 + 4**4
@@ -142,7 +142,7 @@ def fitting(draw: st.DrawFn) -> ArithmeticTask:
 
 @given(task=fitting(), uniform=st.floats(0, 1, exclude_max=True))
 def test_subsets_have_their_size_and_overlap(task: ArithmeticTask, uniform: float) -> None:
-    """Wherever they start, subsets have s numbers, neighbours share the overlap, and all lie in the row."""
+    """At any offset, subsets have s numbers, neighbours share the overlap, and all lie in the row."""
     offset = task.offset(uniform)
     masks = task.masks(offset)
     assert masks.dtype == np.float32
@@ -208,7 +208,7 @@ def test_more_subsets_are_added_and_multiplied() -> None:
     ],
 )
 def test_impossible_tasks_are_refused(changed: dict[str, Any], message: str) -> None:
-    """A task that can't be asked says what was given and what must hold."""
+    """An impossible task gives an error with the values and the rule."""
     with pytest.raises(ValueError, match=re.escape(message)):
         ArithmeticTask(**changed)
 
@@ -220,7 +220,7 @@ def test_the_simple_task_is_fixed() -> None:
 
 
 def test_thresholds_that_do_not_exist_are_refused() -> None:
-    """There is no mean where a divisor can be 0, none that is quick for many factors, and ε is small."""
+    """A threshold requires a non-zero divisor, few factors, and a small ε."""
     with pytest.raises(ValueError, match="divisor can be 0"):
         ArithmeticTask(operation="div", extrapolation_range=((-2.0, 2.0),)).threshold()
     with pytest.raises(ValueError, match="takes too long"):
@@ -237,7 +237,7 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
     st.integers(2, 4),
 )
 def test_the_threshold_of_pieces_is_that_of_all_numbers(operation, input_size, subset_ratio, overlap_ratio, subsets):
-    """Numbers in the same subsets can be put together: the threshold is the same to the last bit."""
+    """Numbers in the same subsets can be merged: the threshold is the same to the last bit."""
     subsets = subsets if operation in ("add", "mul") else 2
     try:
         task = ArithmeticTask(

@@ -1,4 +1,4 @@
-"""What compiled functions become on arm64: LLVM compiles for any processor, on any."""
+"""Machine code of compiled functions on arm64: LLVM compiles for any processor, on any."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ FORMULAS = {function.__name__: _over_an_array(function) for function in (math.ex
 
 
 class Code(NamedTuple):
-    """A function's optimised code, in LLVM's own language and in the processor's."""
+    """A function's optimised code, as LLVM's intermediate language and as assembly."""
 
     llvm: str
     assembly: str
 
 
 def code_of(function: Any, arguments: Sequence[Any]) -> Code:
-    """Compile a function for arm64, with all that it calls, by the passes that numba would run there.
+    """Compile a function and its callees for arm64, by the passes that numba would run there.
 
     Args:
-        function: made by `study.stream.compile.cached`.
-        arguments: numba's types of them.
+        function: a function from `study.stream.compile.cached`.
+        arguments: numba's types of its arguments.
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -76,7 +76,7 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
             module = llvm.parse_assembly(text)
             module.triple, module.data_layout = TRIPLE, str(machine.target_data)
             for part in module.functions:
-                if part.linkage == llvm.Linkage.linkonce_odr:  # without this, those that nobody calls any more stay
+                if part.linkage == llvm.Linkage.linkonce_odr:  # without this, inlined functions stay
                     part.linkage = llvm.Linkage.internal
             try:
                 self._final_module, self._codegen._tm = module, machine
@@ -94,13 +94,13 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
         "pipeline_class": Arm64Compiler,
     }
     options.pop("nopython", None)
-    # A new one: of a function that was on disk, numba has the machine code only.
+    # A new one: for a function loaded from disk, numba has the machine code only.
     _njit(**options)(function.py_func).compile(tuple(arguments))
     return found[0]
 
 
 def innermost_loops(assembly: str) -> list[list[str]]:
-    """List the instructions of each loop that has no other loop in it."""
+    """Return the instructions of each loop without inner loops."""
     lines = [line.rstrip() for line in assembly.splitlines() if line.strip() and not line.startswith("\t.")]
     place = {line.removesuffix(":"): at for at, line in enumerate(lines) if line.endswith(":")}
     ends: dict[int, int] = {}
@@ -116,11 +116,11 @@ def innermost_loops(assembly: str) -> list[list[str]]:
 
 
 def calls(instructions: Sequence[str]) -> set[str]:
-    """List what is called."""
+    """Return the called functions."""
     return {line.split()[1] for line in instructions if line.startswith(("bl\t", "blr\t"))}
 
 
-# A processor without any of x86's extensions: products are cut into tiles by what it has.
+# A processor without any of x86's extensions, which decide on the tiles of products.
 _PROCESS = """
 import llvmlite.binding as llvm
 llvm.get_host_cpu_features = llvm.FeatureMap
@@ -136,6 +136,6 @@ def kernels() -> dict[str, Code]:
 
 
 def main() -> None:
-    """Print the code of all of them."""
+    """Print the code of all functions."""
     functions = PRODUCTS | {"draw": DRAW} | FORMULAS
     print(json.dumps({name: code_of(*function) for name, function in functions.items()}))

@@ -1,4 +1,4 @@
-"""Prints the machine code that a compiled function runs of a part that it calls; `python -m` runs it."""
+"""Printer of the machine code of a compiled function's callee; `python -m` runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES = 128
 
 @intrinsic
 def _own_address(typing_context: Any) -> Any:
-    """Return the address of the function that this stands in, and keep that from becoming part of its callers."""
+    """Return the address of the enclosing function, without inlining it into its callers."""
 
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")
@@ -40,7 +40,7 @@ def whole(x):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    """Print whether it was on disk, whether it was loaded from there, and it, with zeros where it names its place."""
+    """Print if the function was on disk and was loaded, and its code, with zeros in place of addresses."""
     kept = is_on_disk(whole)
     address = whole(np.ones(1, np.float32))
     code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))

@@ -1,4 +1,4 @@
-"""Cells of short trials, their scripts, and what running these gives."""
+"""Cells of short trials, their scripts, and the results of these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 2**40 + 9
 
 
 def cell_of(model: str, values: dict[str, Any], **more: Any) -> Cell:
-    """Make a cell of the simple task, or, with a size, of the arithmetic one, or of the task that is given."""
+    """Make a cell of the given task; by default of the simple task, or of the arithmetic one if a size is given."""
     protocol = {"iterations": 30, "evaluate_every": 1, "evaluation_rows": 50, "batch_size": 16}
     of_task = {name: value for name, value in values.items() if name != "task"}
     task = values.get("task", "arithmetic" if "input_size" in values else "simple")

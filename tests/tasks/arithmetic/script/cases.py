@@ -1,4 +1,4 @@
-"""The trials whose scripts are compared with an engine: each model, and each hyperparameter that changes a script."""
+"""Trials whose scripts are compared with an engine: each model, and each hyperparameter that changes a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No stored value gets into a script as code: it is a literal there, or the script is refused."""
+"""Hostile stored values in scripts: each becomes a literal, or the script is refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def script(result: Result, study: str = "a-study") -> str:
 
 
 def shape(source: str) -> str:
-    """Return what a script consists of, whatever its literals are."""
+    """Return a script's structure without its literals."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
@@ -48,7 +48,7 @@ def shape(source: str) -> str:
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("column", ["study", "engine", "device", "outcome", "criterion", "error"])
 def test_texts_of_a_result_are_literals(column: str, text: str) -> None:
-    """A script has the same code whatever text a result has in any column."""
+    """A script has the same code with any text in any column of a result."""
     hostile: dict[str, Any] = {column: text}
     source = script(RESULT, text) if column == "study" else script(replace(RESULT, **hostile))
     assert shape(source) == shape(script(RESULT))
@@ -58,7 +58,7 @@ def test_texts_of_a_result_are_literals(column: str, text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("name", ["task", "model", *CELL.values, "a_new_name"])
 def test_values_of_a_cell_are_those_of_a_study_file(name: str, text: str) -> None:
-    """A task, a model or a hyperparameter that is another text than a study file may give is refused."""
+    """A task, model or hyperparameter with a text that no study file may give is refused."""
     cell = CELL.replace(**{name: text})
     with pytest.raises(InputError, match="has no script"):
         script(replace(RESULT, trial=Trial(cell, 3)))
@@ -66,7 +66,7 @@ def test_values_of_a_cell_are_those_of_a_study_file(name: str, text: str) -> Non
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), 1e-5])
 def test_a_threshold_that_has_no_literal_is_a_name_of_math(threshold: float) -> None:
-    """A threshold that isn't a number makes a script that runs."""
+    """A threshold that isn't finite makes a script that runs."""
     lines = script(replace(RESULT, threshold=threshold)).splitlines()
     (line,) = [line for line in lines if line.startswith("THRESHOLD")]
     value = line.removeprefix("THRESHOLD = ").partition("  #")[0]
@@ -74,6 +74,6 @@ def test_a_threshold_that_has_no_literal_is_a_name_of_math(threshold: float) -> 
 
 
 def test_a_cell_without_its_hyperparameters_is_refused() -> None:
-    """A cell that lacks what its task needs gets an error that says so, and no traceback."""
+    """A cell that lacks hyperparameters of its task gives an error with a message, and no traceback."""
     with pytest.raises(InputError, match="has no script"):
         script(replace(RESULT, trial=Trial(Cell("simple", "NMU", {"hidden_size": None}), 3)))

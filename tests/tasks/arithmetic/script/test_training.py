@@ -1,4 +1,4 @@
-"""What a script's training adds for later units: when each part is on, and that it is there only then."""
+"""Parts of a script's training for later units: their schedules, and their absence elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARKS = {
     ("first", "last"), [(1e-7, 1e-5), (1e-9, 1e-7), (3e-9, 1e-7), (1e-3, 1e-3), (1e-300, 1e-5), (0.5, 20.0)]
 )
 def test_l1_grows_as_its_steps_do(first: float, last: float) -> None:
-    """Its strength is tenfold after every 10,000 iterations, up to the last one, however long a trial is."""
+    """Its strength grows tenfold after every 10,000 iterations, up to the last step, in a trial of any length."""
     text = script_of(cell_of("NPU", {**ALONE, "l1_first_strength": first, "l1_strength": last})).text
     (strength,) = re.findall(r"    β = (.+)\n", text)
     for iteration in (0, 9_999, 10_000, 19_999, 20_000, 25_000, 100_000, 2_949_999, 2_950_000, 10_000_000):
@@ -50,7 +50,7 @@ def test_parameters_are_pushed_outward_while_the_error_is_low(name: str) -> None
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("new starts")])
 def test_new_starts_are_drawn_from_the_stream(name: str) -> None:
-    """Cases of new starts have one; where nothing moves weights since, they are the engine's to the bit."""
+    """Cases of restarts have one; without later updates, the weights are the engine's to the bit."""
     model, values = PARTS[name]
     result, curve, weights = train(cell_of(model, values))
     script = run(str(trial_script("a-study", result, curve)))
@@ -65,7 +65,7 @@ def test_new_starts_are_drawn_from_the_stream(name: str) -> None:
     ("model", "task"), [*((model, {}) for model in MODELS), *((model, ALONE) for model in SINGLE_LAYERS)]
 )
 def test_a_script_has_only_what_its_trial_needs(model: str, task: dict[str, Any]) -> None:
-    """It limits, penalises, starts anew and switches modes only for hyperparameters and units that do."""
+    """A script has limits, penalties, restarts and modes only for hyperparameters and units with them."""
     cell = cell_of(model, task)
     text = script_of(cell).text
     assert {name for name, mark in MARKS.items() if mark in text} == {name for name in MARKS if cell.value(name)}

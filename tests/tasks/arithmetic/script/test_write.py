@@ -1,4 +1,4 @@
-"""A script is the trial: the same weights and rows to the bit, and the engine's learning curve up to rounding."""
+"""Agreement of scripts with their trials: weights and rows to the bit, learning curves up to rounding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_LINES, MOST_OF_LATER, WIDTH = 119, 131, 120
 
 @pytest.mark.parametrize(("model", "values"), CASES)
 def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, Any]) -> None:
-    """Initial weights, batches and evaluation rows have the bits that every engine draws; targets have its subsets."""
+    """Initial weights, batches and evaluation rows have the bits of every engine; targets have its subsets."""
     cell, typed = cell_of(model, values), typed_cell(cell_of(model, values))
     script = beginning(cell)
     expected = [array[0] for name, array in initial_state([Trial(cell, SEED)]).items() if "weight/" in name]
@@ -58,8 +58,8 @@ def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, A
 def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
     """Outputs and gradients of a script's network are those of the units, in training and in evaluation.
 
-    Weights are on both sides of their bounds. A single layer sees inputs of both signs, and a zero; where there are
-    two, the first gives the second such numbers.
+    Weights are on both sides of their bounds. A single layer receives inputs of both signs, and a zero; a second layer
+    receives such numbers from the first.
     """
     cell = cell_of(model, values)
     typed, script = typed_cell(cell), beginning(cell)
@@ -88,7 +88,7 @@ def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("model", "values"), CASES)
 def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -> None:
-    """Regularisers, limits, optimiser, bounds and new starts are the same: so is each metric, but for rounding.
+    """Regularisers, limits, optimiser, bounds and restarts agree: each metric is equal up to rounding.
 
     Rounding grows fast where a unit takes logarithms or reciprocals of numbers near 0, so that only the first updates
     are compared. Below 1e-11, an MSE is rounding alone.
@@ -112,7 +112,7 @@ def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -
 
 
 def cells_of_presets() -> Iterable[Cell]:
-    """Return a cell for each task, model and operation that presets ask for."""
+    """Return a cell for each task, model and operation in presets."""
     asked = re.compile(r"name: (arithmetic|simple|single-module)\b")
     names = [name for name in preset_names() if asked.search(preset_text(name))]
     cells = [cell for name in names for cell in make_plan(load_spec(name)).cells]
@@ -120,7 +120,7 @@ def cells_of_presets() -> Iterable[Cell]:
 
 
 def extreme_cells() -> Iterator[Cell]:
-    """Yield cells whose scripts are as long as they can be."""
+    """Yield cells with the longest scripts."""
     long = {
         "init_variance": 0.0123456789, "stop": "when_decided", "best_step_window": 10, "optimizer": "momentum",
         "learning_rate": 0.00123456789, "iterations": 15_000_000, "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0)),
@@ -140,7 +140,7 @@ def extreme_cells() -> Iterator[Cell]:
 
 
 def most_lines(cell: Cell) -> int:
-    """Say how long a script may be: longer with the equations of a later unit, and with what came with these."""
+    """Return the maximum length of a script, which is greater for later units and their options."""
     parts = ("l1_strength", "outward_strength", "restart_memory", "clip_norm", "clip_value")
     is_plain = cell.model not in LATER and all(cell.value(name) is None for name in parts)
     return MOST_LINES if is_plain else MOST_OF_LATER
@@ -148,7 +148,7 @@ def most_lines(cell: Cell) -> int:
 
 @pytest.mark.parametrize("cells", [cells_of_presets, extreme_cells])
 def test_a_script_is_short_and_needs_torch_alone(cells: Callable[[], Iterable[Cell]]) -> None:
-    """It has fewer than 120 lines, or few more with later units, none of them long, and imports only math and torch."""
+    """It has fewer than 120 lines, or some more with later units, none too long, and imports only math and torch."""
     for cell in cells():
         text = script_of(cell, iterations=100, solved_at=55).text
         tree = ast.parse(text)
@@ -162,7 +162,7 @@ def test_a_script_is_short_and_needs_torch_alone(cells: Callable[[], Iterable[Ce
 
 @pytest.mark.parametrize("mse", [1.5e-20, np.nan, np.inf])
 def test_a_script_has_some_of_the_stored_curve(mse: float) -> None:
-    """The first evaluation, the last, the solved-at and the one before it; what isn't finite, too."""
+    """It has the first and the last evaluation, the solved-at and the one before it, with non-finite values too."""
     script = run(str(script_of(cell_of("linear", {}), iterations=1000, solved_at=500, mse=mse)))
     steps, *mses = np.array(script["STORED"]).T
     assert 10 <= len(steps) <= 12
@@ -171,7 +171,7 @@ def test_a_script_has_some_of_the_stored_curve(mse: float) -> None:
 
 
 def test_a_script_says_where_the_curves_part() -> None:
-    """Of a trial that isn't the stored one, it names the first evaluation at which an MSE is another."""
+    """For a trial other than the stored one, it names the first evaluation with a different MSE."""
     result, curve, _ = train(cell_of("linear", {}))
     mses = curve.metrics["test_mse"].copy()
     mses[curve.iteration >= 12] *= 1.002
@@ -182,7 +182,7 @@ def test_a_script_says_where_the_curves_part() -> None:
 
 @pytest.mark.parametrize(("learning_rate", "outcome"), [(1e3, "diverged"), (1e-3, "unsolved")])
 def test_a_trial_that_ends_early_ends_early(learning_rate: float, outcome: str) -> None:
-    """With `stop: when_decided`, a script ends at the evaluation at which the engine ended."""
+    """With `stop: when_decided`, a script ends at the engine's last evaluation."""
     values = {"stop": "when_decided", "optimizer": "sgd", "learning_rate": learning_rate}
     result, curve, _ = train(cell_of("linear", values, iterations=100))
     script = run(str(trial_script("a-study", result, curve)))
@@ -192,7 +192,7 @@ def test_a_trial_that_ends_early_ends_early(learning_rate: float, outcome: str) 
 
 
 def test_best_steps_are_in_the_window() -> None:
-    """A trial that was solved before the window, and isn't in it, is unsolved."""
+    """A trial that was solved before the window, but not in it, is unsolved."""
     cell = cell_of("linear", {"best_step_window": 1, "learning_rate": 100.0, "success_threshold": 1e6})
     result, curve, _ = train(cell)
     script = run(str(trial_script("a-study", result, curve)))
@@ -210,7 +210,7 @@ def test_other_tasks_are_refused() -> None:
 
 
 def test_a_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is called after the trial unless it is given a name; no file is replaced, and none is made by a failure."""
+    """The file has the trial's name or a given one; no file is replaced, and none is made by a failure."""
     monkeypatch.chdir(tmp_path)
     script = script_of(cell_of("linear", {}))
     path = script.write()

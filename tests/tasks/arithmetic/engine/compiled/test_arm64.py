@@ -1,4 +1,4 @@
-"""The compiled engine's loops become vector code on arm64, too: read, since they can't run here."""
+"""Vector code of the compiled engine's loops on arm64: inspected, since it can't run here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compiled() -> dict[str, Code]:
 
 
 def with_instruction(pattern: str, code: Code) -> list[list[str]]:
-    """List the innermost loops in which an instruction occurs."""
+    """Return the innermost loops in which an instruction occurs."""
     found = [loop for loop in innermost_loops(code.assembly) if any(re.match(pattern, line) for line in loop)]
     assert found, f"no loop has {pattern}"
     return found
@@ -38,10 +38,7 @@ def assert_of_no_processor(code: Code) -> None:
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_whole_vectors(compiled, name):
-    """Sums of products are fused multiply-adds of four lanes; a loop has no other arithmetic and no call.
-
-    At most one register for sixteen of them goes through memory: more do where a tile has too many sums.
-    """
+    """Sums of products are fused multiply-adds of four lanes, without other arithmetic, calls or many spills."""
     code = compiled[name]
     assert_of_no_processor(code)
     assert not re.search(r"\tfn?m(add|sub)\t", code.assembly)
@@ -56,12 +53,12 @@ def test_products_are_whole_vectors(compiled, name):
 
 
 def test_the_stream_is_whole_vectors(compiled):
-    """Words are multiplied two at a time, mixed and turned into numbers four at a time, and stored so."""
+    """Words are multiplied in pairs, and mixed, converted to numbers and stored in fours."""
     code = compiled["draw"]
     assert_of_no_processor(code)
     for loop in with_instruction(r"umull\tv", code):
         products = [line for line in loop if re.match(r"umull2?\tv\d+\.2d", line)]
-        # What is the same in all lanes is computed once.
+        # Values that are equal in all lanes are computed once.
         single = [line for line in loop if re.match(r"(umull|umulh|mul|madd)\t[xw]", line)]
         assert len(products) >= 10 * len(single)
         assert all(re.match(r"[su]cvtf\tv\d+\.4s", line) for line in loop if "cvtf" in line)
@@ -72,7 +69,7 @@ def test_the_stream_is_whole_vectors(compiled):
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_are_vectorised(compiled, name):
-    """A loop over a formula of each number computes four at a time, and calls nothing even in its remainder."""
+    """A loop over a formula computes four numbers at a time, without calls even in its remainder."""
     code = compiled[name]
     assert_of_no_processor(code)
     (loop,) = with_instruction(r"fmla\tv\d+\.4s", code)
@@ -82,9 +79,9 @@ def test_formulas_are_vectorised(compiled, name):
 
 
 def test_training_calls_no_library_for_a_number():
-    """All of training compiles for arm64; of the system's library, an inner loop does no more than clear memory.
+    """All of training compiles for arm64; inner loops call no library function except to clear memory.
 
-    An iteration calls it once: for the exponential schedule of a regulariser.
+    An iteration calls the library once: for the exponential schedule of a regulariser.
     """
     training = ENGINES["fused"].start(small_pack(0), device="cpu")
     training.advance(0.0)

@@ -1,4 +1,4 @@
-"""What is compiled runs as fast where it was compiled as where it is loaded, whatever is on disk."""
+"""The cache of compiled code: equal speed of compiled and loaded code, with any content on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from study.stream.compile import _CacheFile, cached, is_on_disk
 
 
 def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_path):
-    """A function is known to be on disk before it is called, and of a part runs the same code compiled and loaded."""
+    """A process that compiles a function runs the same machine code as one that loads it."""
     command = [sys.executable, "-m", "tests.tasks.arithmetic.engine.machine_code"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     said = [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
@@ -25,7 +25,7 @@ def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_pa
 
 
 def test_without_a_folder_to_write_to_machine_code_is_kept_in_the_temporary_one(tmp_path):
-    """Each process of a user loads what the one before it compiled."""
+    """Without a writable folder, each process of a user loads the code that the one before it compiled."""
     (tmp_path / "module.py").write_text(
         "from study.stream.compile import cached, is_on_disk\n"
         "double = cached('stamp')(lambda number: number + number)\n"
@@ -46,11 +46,11 @@ def test_without_a_folder_to_write_to_machine_code_is_kept_in_the_temporary_one(
 
 
 class Renamed:
-    """A class that an earlier version's function took, and that this version has no more."""
+    """A class in a signature of an earlier version, which this version lacks."""
 
 
 def test_machine_code_of_an_earlier_version_is_no_hindrance(tmp_path, monkeypatch):
-    """A function is compiled anew where its index on disk names a class that is gone, and then is on disk."""
+    """A function is compiled anew if its index on disk names a missing class, and then is on disk."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     double = cached("of now")(lambda x: x + x)
     index = Path(double._cache._cache_file._index_path)
@@ -63,7 +63,7 @@ def test_machine_code_of_an_earlier_version_is_no_hindrance(tmp_path, monkeypatc
 
 
 def test_functions_of_a_factory_that_two_processes_compile_stay_apart(tmp_path):
-    """Where one process leaves only a part on disk, the next compiles what is missing, and each part is called."""
+    """If one process leaves only a part on disk, the next compiles the missing parts, and each is called."""
 
     def said(*factors: str) -> list[str]:
         command = [sys.executable, "-m", "tests.study.engine.factory", *factors]
@@ -76,7 +76,7 @@ def test_functions_of_a_factory_that_two_processes_compile_stay_apart(tmp_path):
 
 
 def test_two_processes_that_write_at_once_keep_their_signatures_apart(tmp_path, monkeypatch):
-    """Of two processes that both read an empty index, one writing between the other's files, each gets its own."""
+    """Two processes that read an empty index and write at once each get their own signature."""
     first, second = (_CacheFile(str(tmp_path), "function", "sources") for _ in range(2))
     save_data = first._save_data
 
@@ -97,7 +97,7 @@ def test_two_processes_that_write_at_once_keep_their_signatures_apart(tmp_path, 
 
 @pytest.mark.parametrize("killed_before", ["_save_data", "_save_index"])
 def test_a_process_killed_while_it_writes_leaves_no_machine_code_of_other_sources(tmp_path, monkeypatch, killed_before):
-    """Whatever of a function's two files a killed process has written, no sources get another's machine code."""
+    """After a kill while either file is written, no sources get another's machine code."""
     old, new = (_CacheFile(str(tmp_path), "function", sources) for sources in ("old", "new"))
     old.save("float32", "of old")
 

@@ -1,4 +1,4 @@
-"""What the fused engine must hold to beyond the contract: the torch engine's numbers, and the stream's bits."""
+"""The fused engine beyond the contract: the torch engine's numbers, and the stream's bits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SEEDS = range(24)
 
 
 def trajectory(engine: Any, pack: Pack, checkpoint: Checkpoint | None = None) -> dict[str, np.ndarray[Any, Any]]:
-    """Train a pack to its end, and give its weights and its curves."""
+    """Train a pack to its end, and return its weights and its curves."""
     training = engine.start(pack, device="cpu", checkpoint=checkpoint)
     training.advance(1e9)
     arrays = training.checkpoint().arrays
@@ -70,11 +70,11 @@ def compare(pack: Pack) -> Any:
     """Train by the torch engine and by the fused one.
 
     Where a product in log space meets a hidden value near 0, or a weight is saturated to the last digit, rounding alone
-    decides where a trial goes. Such trials are left out, known by what the torch engine makes of weights moved by a
-    few units in the last place.
+    decides a trial's course. Such trials are left out. They are found by the torch engine with weights moved by a few
+    units in the last place.
 
     Returns:
-        What both found, and which trials are not left out.
+        Both trajectories, and a mask of the trials that are kept.
     """
     start = TorchEngine().start(pack, device="cpu").checkpoint()
     expected = trajectory(TorchEngine(), pack)
@@ -89,7 +89,7 @@ def compare(pack: Pack) -> Any:
 )
 @pytest.mark.parametrize("model", TRAINED)
 def test_trajectories_agree_with_the_torch_engine(model, changes):
-    """After 200 updates of the same trials, both engines' weights agree to 1e-4, and so does what they measured."""
+    """After 200 updates of the same trials, both engines' weights and measurements agree to 1e-4."""
     changes = {"iterations": 199, "evaluate_every": 100, "batch_size": 64, "evaluation_rows": 500} | changes
     if MODELS[model].has_bounds:
         changes |= {"sparsity_start": 50, "sparsity_end": 150}
@@ -125,7 +125,7 @@ RULES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("model", ["NMU", "gated-NAU-NMU"])
 def test_every_rule_agrees_with_the_torch_engine(model, rule):
-    """So do they for every optimiser, regulariser, operation and odd size."""
+    """Both engines agree for every optimiser, regulariser, operation and odd size."""
     changes = {"iterations": 99, "evaluate_every": 50, "evaluation_rows": 500} | RULES[rule]
     if "sparsity_scaling" not in changes:
         changes |= {"sparsity_start": 0, "sparsity_end": 50}
@@ -139,7 +139,7 @@ def test_every_rule_agrees_with_the_torch_engine(model, rule):
 
 
 def test_threads_change_no_bit():
-    """A pack's results are the same however many threads share it."""
+    """A pack has the same results on any number of threads."""
     pack = Pack(tuple(Trial(small_cell(), seed) for seed in SEEDS))
     alone = trajectory(FusedEngine(), pack)
     for threads in (2, 5, 40):
@@ -148,7 +148,7 @@ def test_threads_change_no_bit():
 
 
 def test_a_checkpoint_of_another_order_of_sums_is_left():
-    """What was half done when sums were taken in another order begins anew; its own checkpoints it goes on from."""
+    """A checkpoint of another order of sums is discarded; the engine's own are resumed."""
     engine = FusedEngine()
     checkpoint = engine.start(Pack((Trial(small_cell(), 0),)), device="cpu").checkpoint()
     arrays = {name: array for name, array in checkpoint.arrays.items() if name != "order_of_sums"}
@@ -160,7 +160,7 @@ def test_a_checkpoint_of_another_order_of_sums_is_left():
 
 
 def test_it_says_what_it_refuses():
-    """A unit without a gradient here is refused by name, and so are other parts of training, and another device."""
+    """A unit without a gradient here is refused by name, as are other parts of training and other devices."""
     unknown = {"NMU-normalized", "NPU", "RealNPU", "RealNPU-modified", "NRU", "NMRU", "iNALU", "iNALU-Primer", "G-NALU"}
     assert {model for model in MODELS if FusedEngine().refuses(small_cell(model))} == unknown
     for model in unknown:
@@ -198,7 +198,7 @@ def _draw(x, transposed, n, block, seed, low, second, width, iteration, purpose,
 @pytest.mark.parametrize("width", [1.0, 0.1, 20.0, 1e-20])
 @pytest.mark.parametrize("n", [7, 35])
 def test_inputs_are_the_streams_bits(n, width, second):
-    """Inputs of one interval and of two are those of the stream; past the last row stands a copy of the first."""
+    """Inputs of one interval and of two are the stream's; padding after the last row is a copy of the first."""
     seed, rows, block = 2**62 + 12345, 125, 80
     low = np.array([[-3.0, second]], np.float32)
     expected = np.empty((1, n, rows), np.float32)
@@ -245,7 +245,7 @@ def test_matrix_products(shape, kind):
         np.testing.assert_allclose(z, w[:, 2:features].astype(np.float64) @ x[1 : features - 1], atol=scale)
 
 
-# Prints a digest of products, cut into tiles as with or without AVX-512, whatever this processor has.
+# Prints a digest of products with the tiles for AVX-512 or without, on any processor.
 _DIGEST = """
 import hashlib, sys
 import llvmlite.binding as llvm
@@ -271,7 +271,7 @@ print(products._TALL, digest.hexdigest())
 
 
 def test_tiles_change_no_bit(tmp_path):
-    """Products are cut into other tiles where registers are wider: the sums are the same."""
+    """The tiles for wider registers give the same sums."""
     told = []
     for width in ("wide", "narrow"):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / width)}
@@ -297,7 +297,7 @@ def _each(which, x, y):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "tanh"])
 def test_functions_are_as_good_as_float32(name):
-    """Over all magnitudes, within 2 units in the last place of numpy's float64; NaN, 0 and inf are themselves."""
+    """Errors are within 2 units in the last place of numpy's float64; NaN, 0 and inf are kept."""
     rng = np.random.default_rng(0)
     sizes = 2.0 ** rng.uniform(-149, 127.9, 200_000)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 88.7, 88.8, -103.9, -104.1, -87.4, 0.625]

@@ -1,4 +1,4 @@
-"""The fused GPU engine on a GPU, if there is one: the bits are those of its emulation, which all else is tested on."""
+"""The fused GPU engine on a GPU, if there is one: bits equal to its emulation's, on which the other tests run."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _TRAINED = [name for name in MODELS if GpuEngine(emulated=True).refuses(small_ce
 @pytest.mark.parametrize("model", _TRAINED)
 @pytest.mark.parametrize("sizes", [(4, 2, 16), (37, 3, 70)])
 def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]) -> None:
-    """Weights, moments and errors after some updates are bit for bit what the CPU computes by the same phases."""
+    """Weights, moments and errors after some updates are bit for bit the emulation's."""
     inputs, hidden, batch = sizes
     changes = {} if inputs == 4 else {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
     cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
-    # Of four trials of a seed, two of another, and one of a third: blocks of three sizes.
+    # Four trials of a seed, two of another, and one of a third: blocks of three sizes.
     cells = [cell, *(cell.replace(learning_rate=1e-3 * k) for k in (2, 3, 4))]
     trials = [Trial(member, seed) for seed, count in enumerate((4, 2, 1)) for member in cells[:count]]
     found = []
@@ -47,14 +47,14 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
 
 
 def test_on_the_cpu_it_says_what_to_do() -> None:
-    """Asked to train on the CPU, it names the engine that does."""
+    """Asked to train on the CPU, it names the right engine."""
     with pytest.raises(DeviceError, match="--engine fused"):
         ENGINES["fused-gpu"].start(small_pack(0), device="cpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_a_gpu_it_says_what_to_do() -> None:
-    """Asked to train on a GPU that isn't there, it names the option that helps; and it counts no blocks."""
+    """Asked to train on a missing GPU, it names the option that helps; and it counts no blocks."""
     engine: Any = ENGINES["fused-gpu"]
     pack: Pack = small_pack(0)
     with pytest.raises(DeviceError, match="--device cpu"):

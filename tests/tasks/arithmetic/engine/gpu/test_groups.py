@@ -1,4 +1,4 @@
-"""Trials of one seed in one block: each has the bits that it has alone, whoever else is in the block."""
+"""Trials of one seed in one block: each has the bits that it has alone, in any block."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 from tasks.arithmetic.engine.gpu.groups import deal, same_rows
 from tests.tasks.arithmetic.engine.gpu.test_phases import CELLS, cell_of
 
-# Those of which `make test` compiles the shape for other tests as well.
+# Those whose shape `make test` compiles for other tests as well.
 _QUICK = {"NMU, hidden 10", "gated-NAU-NMU"}
 
 Bits = dict[str, npt.NDArray[Any]]
 
 
 def cells_of(name: str) -> list[Cell]:
-    """Return five cells of one shape, which differ in how they train and, the last of them, in what they see."""
+    """Return five cells of one shape with different training, the last of them with other rows."""
     cell = cell_of(name).replace(sparsity_start=5, sparsity_end=15)
     return [
         cell, cell.replace(sparsity_strength=0.0), cell.replace(learning_rate=0.01), cell.replace(sparsity_end=25),
@@ -34,7 +34,7 @@ def cells_of(name: str) -> list[Cell]:
 
 
 def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> Bits:
-    """Train trials in blocks of up to so many, the second half of the time without the first of them."""
+    """Train trials in blocks of at most `most`, in the second half without the first trial."""
     arrays = GpuArrays(trials, None, partial(EmulatedBlocks, most=most, backwards=backwards))
     which = np.arange(len(trials))
     arrays.update(which, 0, 12)
@@ -43,14 +43,14 @@ def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> B
 
 
 def assert_same(actual: Bits, expected: Bits, order: Sequence[int]) -> None:
-    """Compare bits: trial number k of the one pack is number order[k] of the other."""
+    """Compare bits: trial number k of the first pack is number order[k] of the second."""
     for name, value in actual.items():
         assert value.tobytes() == expected[name][list(order)].tobytes(), name
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in CELLS])
 def test_a_trial_in_a_block_of_several_has_the_bits_that_it_has_alone(name):
-    """Four cells of three seeds, and one that sees other rows: in groups of four, in any order, or one by one."""
+    """Trials of four cells of three seeds, and one with other rows, have equal bits in groups and alone."""
     trials = [Trial(cell, seed) for seed in range(3) for cell in cells_of(name)]
     alone = trained(trials, 1)
     assert_same(trained(trials, 4), alone, range(len(trials)))
@@ -59,7 +59,7 @@ def test_a_trial_in_a_block_of_several_has_the_bits_that_it_has_alone(name):
 
 
 def test_nan_in_one_trial_of_a_block_touches_no_other():
-    """A trial whose weights are NaN leaves those that share its rows as they are."""
+    """A trial with NaN weights doesn't change the trials that share its rows."""
     trials = [Trial(cell, 3) for cell in cells_of("NMU, hidden 10")[:4]]
     which, found = np.arange(4), []
     for poisoned in (False, True):
@@ -78,7 +78,7 @@ def test_nan_in_one_trial_of_a_block_touches_no_other():
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 5), st.randoms())
 def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most, random):
-    """No block is too large or mixed, none is missing, and there are no more blocks than needed."""
+    """Blocks are neither too large nor mixed, have each trial once, and are as few as possible."""
     seen = np.array(rows, np.int64)
     which = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
     dealt = deal(which, seen, most)
@@ -91,7 +91,7 @@ def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most,
 
 
 def test_rows_are_the_same_for_equal_seeds_and_ranges_only():
-    """Another range makes other rows, and so does another seed, in the upper half of its bits too."""
+    """Rows differ for another range, and for another seed, in the upper half of its bits too."""
     low, two = ((1.0, 2.0),), ((-2.0, -1.0), (1.0, 2.0))
     seeds = np.array([1, 1, 1, 1 + (1 << 32)], np.uint64)
     assert same_rows(seeds, [low, low, two, low]).tolist() == [0, 0, 1, 2]

@@ -1,4 +1,4 @@
-"""The CUDA kernels: compiled for old and new devices, without what would make their bits differ from the CPU's."""
+"""The CUDA kernels, compiled for old and new devices, without instructions that would change the CPU's bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUICK = ("NMU", "NALU", "NMU, one layer")
 
 
 def asked(cell: Any) -> tuple[Shape, Choices]:
-    """Return what the engine would compile for a cell."""
+    """Return the engine's compilation requests for a cell."""
 
     class Asked(EmulatedBlocks):
         def __init__(self, shape: Shape, choices: Choices, *others: Any) -> None:
@@ -44,7 +44,7 @@ def asked(cell: Any) -> tuple[Shape, Choices]:
 
 @cache
 def compiled(name: str) -> tuple[dict[str, str], Any]:
-    """Compile the kernels of a cell for a device that isn't here, and return their PTX and their machine code."""
+    """Compile a cell's kernels for a missing device, and return their PTX and their machine code."""
     model, changes, capability = _CELLS[name]
     shape, choices = asked(small_cell(model, **changes))
     made: dict[str, str] = {}
@@ -63,7 +63,7 @@ def compiled(name: str) -> tuple[dict[str, str], Any]:
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in _CELLS])
 def test_kernels_compile_to_what_the_cpu_computes(name):
-    """No product and sum become one, nothing is called, and training uses no float64."""
+    """The code has no fused product and sum, no calls, and no float64 in training."""
     made, codes = compiled(name)
     assert all(len(code.code) > 0 for code in codes)
     for kernel, ptx in made.items():
@@ -76,7 +76,7 @@ def test_kernels_compile_to_what_the_cpu_computes(name):
 
 
 def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
-    """What was compiled is found again under its key alone; a disk that can't be written costs time only."""
+    """Compiled code is found again under its key alone; a read-only disk costs time only."""
     codes = compiled("NMU")[1]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert device._read_cache(b"one") is None
@@ -112,7 +112,7 @@ def _called(node: ast.AST) -> list[str]:
 
 
 def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
-    """The kernel calls the phases in the emulation's order, and lets no thread go ahead where that doesn't."""
+    """The kernel calls the phases in the emulation's order, with a barrier after each of its loops over threads."""
 
     def calls(function: Any) -> list[str]:
         module = ast.parse(inspect.getsource(function))
@@ -121,7 +121,7 @@ def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
 
     kernel, loop = calls(kernels.new_train), calls(emulated._train)
     assert kernel.count("|") >= 10
-    # Before the first and after the last phase of an iteration, threads touch only what is theirs.
+    # Before the first and after the last phase of an iteration, threads touch only their own numbers.
     body = slice(kernel.index("draw"), kernel.index("store"))
     assert kernel[body] == loop[loop.index("draw") : loop.index("store")]
     assert kernel[: body.start][-1] == "|"

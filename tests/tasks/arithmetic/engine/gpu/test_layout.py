@@ -1,4 +1,4 @@
-"""Who does what in a block: every row, weight and sum has one owner, and nothing lies where something else does."""
+"""Layout of a block: every row, weight and sum has one owner, and memory doesn't overlap."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_piece_of_work_is_done_by_one_thread(shape):
 
 @given(SHAPES)
 def test_a_block_fits_and_its_parts_do_not_overlap(shape):
-    """Every place is a multiple of four numbers, in order; and no device from 7.0 on lacks the room for one trial."""
+    """Each offset is a multiple of four numbers, in order; each device from 7.0 on has room for one trial."""
     layout = new_layout(shape)
     common = [layout.at_subsets, layout.at_subset_sums, layout.at_inputs]
     own = [
@@ -83,14 +83,14 @@ def test_a_block_fits_and_its_parts_do_not_overlap(shape):
 
 @given(SHAPES, st.integers(1, MOST_TOGETHER))
 def test_sums_of_subsets_are_shared_out_among_the_trials_of_a_block(shape, trials):
-    """Each warp's part is done by one trial's threads, as `subsets` has it."""
+    """Each warp's part is done by one trial's threads, as in `subsets`."""
     warps = new_layout(shape).threads // 32
     of_trial = [warp * trials // warps for warp in range(warps)]
     assert set(of_trial) == set(range(trials))
 
 
 def test_a_block_trains_as_many_trials_as_have_room():
-    """At most four; fewer if shared memory or registers don't suffice; never none."""
+    """A block has one to four trials, limited by shared memory and registers."""
     layout = new_layout(Shape(100, 10, 128, 2, CODES["NAU"], CODES["NMU"], ()))
     assert layout.most_together(227 * 1024, 512) == MOST_TOGETHER == 4
     assert layout.most_together(64 * 1024, 512) == 2
@@ -101,7 +101,7 @@ def test_a_block_trains_as_many_trials_as_have_room():
 @pytest.mark.parametrize("model", _MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("hidden", [2, 10])
 def test_the_published_shapes_are_taken(model, hidden):
-    """All of the published study fits: 100 inputs, up to ten hidden units, each model."""
+    """The published study fits: 100 inputs, up to ten hidden units, each model."""
     shape = Shape(100, hidden, 128, 2, CODES[model.first], CODES[model.second], ())
     assert refusal(shape) is None
 
@@ -109,7 +109,7 @@ def test_the_published_shapes_are_taken(model, hidden):
 @pytest.mark.parametrize("model", SINGLE_LAYERS)
 @pytest.mark.parametrize("inputs", [2, 10, 100])
 def test_one_layer_is_taken(model, inputs):
-    """Every unit of the single-module task that the fused engines know, with each of its numbers of inputs."""
+    """Every unit of the single-module task that the fused engines support fits, with each number of inputs."""
     unit = model_of(SINGLE_MODULE, model).first
     if unit in CODES:
         assert refusal(Shape(inputs, 1, 128, 2, CODES[unit], NO_LAYER, ())) is None
@@ -120,14 +120,14 @@ def test_one_layer_is_taken(model, inputs):
     [(MOST_INPUTS + 1, 2, "NAU", "513 "), (4, MOST_HIDDEN + 1, "NAU", "64"), (400, 40, "NALU", "shared memory")],
 )
 def test_too_large_shapes_are_refused(inputs, hidden, first, said):
-    """A shape too large is refused with the reason."""
+    """A shape that is too large is refused with the reason."""
     reason = refusal(Shape(inputs, hidden, 128, 2, CODES[first], CODES["NMU"], ()))
     assert reason is not None
     assert said.strip() in reason
 
 
 def test_rows_at_a_time_do_not_exceed_what_a_batch_needs():
-    """A small batch is worked on in as few rows as it has, rounded up to a power of two."""
+    """A small batch is processed in as many rows as it has, rounded up to a power of two."""
     shape = Shape(4, 2, 13, 2, CODES["NAU"], CODES["NMU"], ())
     assert Layout(shape, 16).slices == 8
     assert new_layout(shape).rows == 16

@@ -1,4 +1,4 @@
-"""The fused GPU engine's phases, run on the CPU: they agree with the other engines, and need no order of threads."""
+"""The fused GPU engine's phases, run on the CPU: agreement with the other engines, in any order of threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.study.builders import small_cell
 
 ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}
 # Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
-# Without other sizes, the shapes are those of the contract of all engines, and are compiled once.
+# The default sizes are those of the contract of all engines, and are compiled once.
 CELLS: dict[str, dict[str, Any]] = {
     "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
     "NMU, hidden 10": {"input_size": 37, "batch_size": 70, "hidden_size": 10},
@@ -52,7 +52,7 @@ def cell_of(name: str) -> Cell:
     return found
 
 
-# Each shape is compiled, for twelve seconds: `make test` has each family of a first layer, and two passes over a batch.
+# Compiling a shape takes twelve seconds: `make test` has each family of a first layer, and two passes over a batch.
 _COMPILED_FIRST = {
     "NMU, hidden 10", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "linear", "NMU, one layer",
     "NAC-mul, one layer",
@@ -68,7 +68,7 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 
 
 def test_an_update_is_that_of_the_fused_engine(cell):
-    """Evaluation, gradient and update agree with the other engine's, but for last bits."""
+    """Evaluation, gradient and update agree with the other engine's up to last bits."""
     trials = [Trial(cell, seed) for seed in range(3)]
     here, there, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
     metrics = here.evaluate(which)()
@@ -83,7 +83,7 @@ def test_an_update_is_that_of_the_fused_engine(cell):
 
 
 def test_the_order_of_threads_is_of_no_consequence(cell):
-    """Threads called in reverse order leave the same bits: no phase reads what another thread writes in it."""
+    """Threads in reverse order give the same bits: no phase reads the writes of other threads in it."""
     trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
     for backwards in (False, True):
         arrays = GpuArrays(trials, None, partial(EmulatedBlocks, backwards=backwards))
@@ -95,7 +95,7 @@ def test_the_order_of_threads_is_of_no_consequence(cell):
 
 @pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
 def test_inputs_are_the_bits_of_the_stream(ranges):
-    """Rows that a block draws are the portable stream's, with 64-bit seeds too; those past the end are the first."""
+    """Drawn rows are the portable stream's, with 64-bit seeds too; those past the end repeat the first."""
     cell = small_cell(
         "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
         interpolation_range=ranges,
@@ -128,7 +128,7 @@ def _layout_of(cell: Cell) -> Layout:
 def _drawn(
     layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool, trials: int
 ) -> np.ndarray:
-    """Run the phase that draws, for all threads, and give the inputs it left."""
+    """Run the phase that draws, for all threads, and return the inputs."""
     draw, threads = new_draw(layout), layout.threads
 
     @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]

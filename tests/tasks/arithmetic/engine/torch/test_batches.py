@@ -1,4 +1,4 @@
-"""Batches that trials share are drawn once, and each trial sees and becomes what it would alone."""
+"""Batches shared by trials: drawn once, with each trial's bits as alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.study.builders import small_cell
 
 RATES = [small_cell(learning_rate=rate) for rate in (1e-3, 2e-3, 3e-3)]
 FAR = small_cell(interpolation_range=((-2.0, -1.0), (1.0, 2.0)))
-# Trials, and how many of them draw.
+# Trials, and the number of them that draw.
 PACKS = {
     "of one seed": ([Trial(cell, 5) for cell in RATES], 1),
     "cell by cell": ([Trial(cell, seed) for cell in RATES for seed in (0, 1, 5)], 3),
@@ -51,7 +51,7 @@ def test_each_trial_sees_what_it_sees_alone(name):
 
 @pytest.mark.parametrize("name", PACKS)
 def test_a_seed_is_drawn_once(name, monkeypatch):
-    """Where half of the draws or more would be repeated, trials of one seed and range draw once."""
+    """If half of the draws or more would be repeated, trials of one seed and range draw once."""
     trials, draws = PACKS[name]
     drawn = []
 
@@ -74,7 +74,7 @@ def weights_of(*trials: Trial) -> list[dict[str, bytes]]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_sharing_changes_no_weight(model):
-    """Every model's trials end with the same bits alone and in a pack whose trials share seeds, at any place in it."""
+    """Every model's trials have the same bits alone and at any place in a pack with shared seeds."""
     cells = [small_cell(model, learning_rate=rate) for rate in (1e-3, 2e-3)]
     trials = [Trial(cell, seed) for cell in cells for seed in (0, 1, 2)]
     together = weights_of(*trials)
@@ -84,7 +84,7 @@ def test_sharing_changes_no_weight(model):
 
 
 def test_those_that_go_on_share_after_others_end():
-    """When trials end early, those that are left see what they see alone, whether they still share or not."""
+    """After other trials end, the remaining ones have the inputs that they have alone, shared or not."""
 
     def cell(rate: float) -> Cell:
         return small_cell("linear", learning_rate=rate, stop="when_decided")

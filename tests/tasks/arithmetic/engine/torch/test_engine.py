@@ -1,4 +1,4 @@
-"""What only the torch engine must hold to, beyond the contract of all engines."""
+"""The torch engine beyond the contract of all engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.study.builders import small_cell
 
 @pytest.fixture
 def threads() -> Iterator[int]:
-    """Let torch have several threads, as a process may that does more than train."""
+    """Set several torch threads, as in a process that does more than train."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield 2
@@ -23,7 +23,7 @@ def threads() -> Iterator[int]:
 
 
 def test_threads_of_the_process_change_no_trial(threads):
-    """However many threads torch has, at the start or later, a trial is the same alone and in a pack, and they stay."""
+    """A trial is the same alone and in a pack with any number of torch threads, which is kept."""
     cell = small_cell(
         task="arithmetic", input_size=100, subset_ratio=0.25, overlap_ratio=0.5, hidden_size=10, batch_size=128
     )

@@ -1,4 +1,4 @@
-"""What the torch engine adds to a loss, and how it limits gradients: against a plain loop of one trial."""
+"""The torch engine's penalties and gradient limits, against a plain loop of one trial."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ CELLS: dict[str, Cell] = {
 
 @pytest.mark.parametrize("name", CELLS)
 def test_a_trial_moves_as_in_a_plain_loop(name):
-    """After 41 updates, weights are those of torch's own optimiser and of the loss as it was published."""
+    """After 41 updates, weights equal those of torch's own optimiser on the published loss."""
     cell = CELLS[name]
-    if name == "iNALU-Primer":  # where it is on, whatever the error
+    if name == "iNALU-Primer":  # where it is on at any error
         cell = cell.replace(interpolation_range=((1.0, 1.1),))
     training = ENGINES["torch"].start(Pack(tuple(Trial(cell, seed) for seed in range(3))), device="cpu")
     training.advance(1e9)
@@ -118,7 +118,7 @@ def test_l1_grows_tenfold_every_ten_thousand_iterations():
 
 
 def test_the_push_outward_is_of_trials_that_have_learned():
-    """Only from its first iteration on, and only where the last validation MSE is below 1."""
+    """The push is on from its first iteration, and only if the last validation MSE is below 1."""
     cell = small_cell("iNALU", **MODULE, outward_strength=0.05, outward_start=100)
     penalties, none = penalties_of(cell), np.zeros(2, np.float32)
     mse = np.array([0.5, 1.5], np.float32)

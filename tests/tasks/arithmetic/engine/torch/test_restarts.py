@@ -1,4 +1,4 @@
-"""iNALUs that start anew: when, with what, and as alone."""
+"""Restarts of iNALUs: times, values, and independence of other trials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.engines import ENGINES
 from tests.study.builders import small_cell
 from units.inalu_training import PRIMER, INALUTraining
 
-# A rate that moves nothing: the error stays what it is until a new start.
+# A rate that moves nothing: the error is constant until a restart.
 STILL: dict[str, Any] = {
     "task": "single-module",
     "input_size": 2,
@@ -33,7 +33,7 @@ def training_of(seeds: range, **changes: Any) -> Training:
 
 
 def starts_by_definition(rule: INALUTraining, losses: list[float], iterations: int, every: int) -> list[int]:
-    """Return the iterations after which a trial starts anew, from its losses one an iteration."""
+    """Return the iterations after which a trial restarts, from its losses at each iteration."""
     starts, since = [], 0
     for iteration in range(iterations + 1):
         stored = [losses[k // every] for k in range(since, iteration + 1)]
@@ -45,7 +45,7 @@ def starts_by_definition(rule: INALUTraining, losses: list[float], iterations: i
 
 @pytest.mark.parametrize("rate", [1e-30, 1e-2])
 def test_trials_start_anew_when_their_error_is_high_and_does_not_fall(rate):
-    """Starts are those of the definition, and after each the parameters are others."""
+    """Restarts are those of the definition, and each changes the parameters."""
     training = training_of(range(6), learning_rate=rate)
     seen: list[dict[int, Any]] = [{} for _ in range(6)]
     while not training.done:
@@ -66,7 +66,7 @@ def test_trials_start_anew_when_their_error_is_high_and_does_not_fall(rate):
 
 
 def test_new_starts_are_drawn_as_the_first_ones_are():
-    """Parameters of new starts have the mean and the spread of the Primer's start."""
+    """Parameters after restarts have the mean and the spread of the Primer's start."""
     training = training_of(range(400), iterations=20)
     training.advance(1e9)
     arrays = training.checkpoint().arrays
@@ -76,11 +76,11 @@ def test_new_starts_are_drawn_as_the_first_ones_are():
         assert float(values.mean()) == pytest.approx(mean, abs=5 * spread / np.sqrt(values.size))
         assert float(values.std()) == pytest.approx(spread, rel=0.15)
     moments = [array for name, array in arrays.items() if name.startswith("part/first/")]
-    assert any(array.any() for array in moments)  # what Adam has stored stays
+    assert any(array.any() for array in moments)  # Adam's state is kept
 
 
 def test_a_trial_that_has_learned_stays():
-    """An error of at most 1 starts nothing anew."""
+    """A trial with an error of at most 1 doesn't restart."""
     training = training_of(range(4), interpolation_range=((1.0, 1.1),), operation="mul")
     training.advance(1e9)
     assert not training.checkpoint().arrays["part/since"].any()

@@ -1,4 +1,4 @@
-"""The compiled optimiser step, the portable one and torch's own agree; and so do their schedules of λ."""
+"""Agreement of the compiled optimiser step, the portable one and torch's own, and of their schedules of λ."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def flat(seed: int) -> Flat:
 @pytest.mark.parametrize("optimizer", [ADAM, SGD, MOMENTUM])
 @pytest.mark.parametrize("squared", [False, True])
 def test_compiled_equals_portable(optimizer, squared):
-    """In each of 50 steps with the regulariser on, both give the same bits, at its kinks and where NaN is too.
+    """In each of 50 steps with the regulariser on, both give the same bits, at its kinks and for NaN too.
 
-    But for Adam's weights: torch's square root isn't rounded correctly on the CPU.
+    Adam's weights are an exception: torch's square root isn't rounded correctly on the CPU.
     """
     ours, theirs = flat(0), flat(0)
     generator = torch.Generator().manual_seed(1)
@@ -107,7 +107,7 @@ def test_the_regularisers_slope_is_autograds(shape):
 
 
 def test_weights_stay_inside_their_bounds():
-    """However large the step, bounded weights end inside their bounds."""
+    """A step of any size leaves bounded weights inside their bounds."""
     state, the_rule = flat(0), rule(SGD)
     state.weight[3] = 0.1
     state.gradient.add_(torch.linspace(-100, 100, len(state.weight)))
@@ -119,7 +119,7 @@ def test_weights_stay_inside_their_bounds():
 
 @pytest.mark.parametrize("scaling", ["linear", "exponential"])
 def test_the_schedule_is_as_defined(scaling):
-    """λ is λ̂ clip((t - start) / (end - start), 0, 1), or λ̂ (1 - exp(-1e-5 t)), of each trial by itself."""
+    """λ of each trial is λ̂ clip((t - start) / (end - start), 0, 1), or λ̂ (1 - exp(-1e-5 t))."""
     linear = scaling == "linear"
     changes = {} if linear else {"sparsity_start": None, "sparsity_end": None}
     cells = [small_cell(sparsity_scaling=scaling, sparsity_strength=full, **changes) for full in (10.0, 0.3, 0.0)]

@@ -23,7 +23,7 @@ from study.records import Outcome, Result, Trial
 ONE = results_table([Result(trial=Trial(published_cell("NMU", 100, 2), 0), outcome=Outcome.UNSOLVED)])
 """A trial's row, with every column."""
 FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
-"""A file as anybody writes it, and one with every column of a study's results."""
+"""A minimal file, and one with every column of a study's results."""
 
 
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:

@@ -24,10 +24,10 @@ from study import statistics
 
 SIZES = (5, 10, 20, 50, 100, 300)
 BCA_SHARE = 4
-"""One study of so many has a BCa interval."""
+"""Only each n-th study has a BCa interval."""
 BCA_RESAMPLES = 1000
 BCA_AT_ONCE = 2_000_000
-"""Values that a batch of resamples has at most."""
+"""Maximum number of values in a batch of resamples."""
 
 Floats = npt.NDArray[np.float64]
 Quantile = Callable[[Floats], Floats]
@@ -136,7 +136,7 @@ INTERVALS: Mapping[str, tuple[str, Interval]] = {
     "median_intervals": ("median", of_rows(statistics.median_intervals)),
     "median, BCa": ("median", bca(middle)),
 }
-"""By name: what is bounded, and how."""
+"""By name: the quantity, and its interval."""
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -122,7 +122,7 @@ ERRORS: Mapping[str, tuple[Claimed, ...]] = {
         *[Claimed((_ABOVE,) * 5, is_true=True)] * 2,
     ),
 }
-"""Studies at whose claims it is easiest to be wrong, by what their cells are."""
+"""Studies with claims at their bounds, by the distribution of their cells."""
 
 POWER: Mapping[str, Draw] = {
     "0.55 and 0.45, by 0, φ 0": difference(0.55, 0.45, 0.0, 0.0),
@@ -151,7 +151,7 @@ RAISED: Mapping[str, Draw] = {
     "0.6 and 0.5, by 0.1": _AT,
 }
 RAISES = (20, 40, 80, 120, 200, MOST)
-"""The seeds that a study's file asks for, one after the other."""
+"""Successive numbers of seeds in a study's file."""
 WAYS: Mapping[str, Callable[[int], tuple[int, ...]]] = {
     "a number of seeds": lambda seeds: (seeds,),
     "until: claims, max": lambda seeds: tuple(range(BATCH, seeds + 1, BATCH)),

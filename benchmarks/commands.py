@@ -40,10 +40,10 @@ COMMANDS = {
     "study run FILE, nothing to do": ["run", "little.yaml"],
     "study report NAME": ["report", "little"],
 }
-"""Commands on a store in which the study is done, reported and published."""
+"""Commands on a store with a finished, reported and published study."""
 
 Used = tuple[float, float]
-"""Seconds: whole, and of CPU."""
+"""Seconds of wall-clock time and of CPU time."""
 
 
 def environment() -> dict[str, str]:

@@ -27,14 +27,14 @@ from study.statistics.components import _jackknife, _variances, variance_shares
 SIZES = (5, 10, 20)
 SHARES = ((0.0, 0.0, 1.0), (0.5, 0.0, 0.5), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8), (0.8, 0.1, 0.1))
 OTHERS_SHARE = 10
-"""One study of so many is seen by the other intervals."""
+"""The other intervals see only each n-th study."""
 PARTS = ("first", "second", "rest")
 _TAIL = 0.025
 
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 Bounds = Callable[[Floats], Floats]
-"""Gives the intervals of the three shares, shape [3, 2], of an array of trials."""
+"""Returns the intervals of the three shares, shape [3, 2], of an array of trials."""
 
 
 @dataclass(frozen=True)

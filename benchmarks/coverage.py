@@ -29,7 +29,7 @@ HIDDEN = np.arange(2, 6)
 Rng = np.random.Generator
 Floats = npt.NDArray[np.float64]
 Study = Callable[[Rng, int], Interval | None]
-"""Draws a study of n seeds and gives its interval."""
+"""Draws a study of n seeds and returns its interval."""
 
 
 # --- rates ------------------------------------------------------------------------------------------------------

@@ -31,10 +31,10 @@ Row = dict[str, Any]
 
 OBSERVATIONS = {"draft": DRAFT, "final": FINAL}
 SECOND = (*EPSILONS, None)
-"""What the second layer is: NAC• with that epsilon, or an NMU."""
+"""The second layers: NAC• with an epsilon, or an NMU (None)."""
 POINTS = ((1, 1), (-1, 1), (0, 1), (0.3, 0), (0.5, 0.5), (1, 0.5), (1, -1), (0, -1))
 HEIGHT = 500.0
-"""Where the figures cut the loss, as the published ones do."""
+"""Upper limit of the loss in the figures, as in the published ones."""
 _CONTOURS = (10, 50, 100, 150, 300)
 _DESIRED, _UNDESIRED = PALETTE[5], PALETTE[1]
 

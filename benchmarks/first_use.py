@@ -55,7 +55,7 @@ COMMANDS = {
 }
 
 Key = tuple[str, str]
-"""A command, and what the machine has compiled."""
+"""A command, and the state of the compile cache."""
 
 
 def run_s(key: Key, kept: Path, seconds: float) -> float:

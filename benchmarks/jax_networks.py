@@ -49,7 +49,7 @@ FORWARD: dict[str, Callable[[Parameters, Any], Any]] = {
 """Outputs of a unit, from its parameters and x [batch, in]."""
 
 KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values()) <= set(FORWARD))
-"""The models that these layers are enough for."""
+"""The models made of these layers only."""
 
 
 def output(units: tuple[str, ...], layers: Any, x: Any) -> Any:

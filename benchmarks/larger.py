@@ -172,7 +172,7 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], bool, Logits]] = {
     "LSTM": (Recurrent, True, jax_lstm),
     "transformer": (Transformer, True, jax_transformer),
 }
-"""Each network in torch, whether it reads series, and its logits in JAX from parameters by torch's names."""
+"""Each network in torch, whether it reads series, and its logits in JAX from torch's named parameters."""
 
 
 def parameters(build: Callable[[], nn.Module], seeds: int) -> Weights:

@@ -23,7 +23,7 @@ HALF_WIDTH, BATCH, MOST, ERROR = 0.05, 20, 400, 0.05
 LOOKS = tuple(range(BATCH, MOST + 1, BATCH))
 RATES = (0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5)
 FINE = np.arange(1, 251) / 500
-"""Rates over which the least coverage is sought, by exact probabilities."""
+"""Rates of the search for the least coverage, by exact probabilities."""
 PAIRS = ((0.02, 0.02), (0.1, 0.1), (0.3, 0.3), (0.5, 0.5), (0.55, 0.45), (0.6, 0.4), (0.95, 0.85), (0.9, 0.5))
 FAILING = 0.1
 
@@ -36,9 +36,9 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Rng = np.random.Generator
 Bounds = Callable[[Counts, Counts], Floats]
-"""Gives intervals, shape [studies, 2], of solved and finished trials."""
+"""Returns intervals, shape [studies, 2], from numbers of solved and finished trials."""
 PValue = Callable[..., float]
-"""Tests two cells by wins, losses, what either solved, and of how many."""
+"""Tests two cells by wins, losses, and each cell's solved and total trials."""
 
 
 # --- cells: until the interval is narrow ---------------------------------------------------------------------------

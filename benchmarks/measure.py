@@ -25,7 +25,7 @@ from study.spec.cells import canonical_cell
 from tasks.arithmetic import MODELS
 
 Measure = Callable[[float], float]
-"""Works for about so many seconds and gives microseconds a unit of work."""
+"""Works for about the given seconds and returns microseconds a unit of work."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -40,8 +40,8 @@ subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 wall_s, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
 print(wall_s, used.ru_utime, used.ru_maxrss)
 """
-"""Runs a command and tells what it used. A process of its own does it: the memory of the one that starts a process
-counts as that one's, and the benchmark holds more."""
+"""Runs a command and prints its resource usage. It runs in a process of its own, because the peak memory of a process
+includes that of its parent at its start, and the benchmark holds more."""
 
 
 def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:

@@ -27,14 +27,14 @@ from study import statistics
 
 SEEDS = 20
 SHARED = (20, 12, 5, 1, 0)
-"""How many of each method's seeds are shared."""
+"""Numbers of each method's shared seeds."""
 
 DESIGNS = ((8, 8), (20, 20), (40, 5), (5, 40), (20, 3))
 """Init seeds and data seeds."""
 
 SHARES = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.5, 0.0), (0.3, 0.3, 0.4), (0.1, 0.8, 0.1))
 _END = 1.7
-"""Times beyond it are censored, as those of `benchmarks.pairing`."""
+"""Times beyond it are censored, as in `benchmarks.pairing`."""
 
 Parts = Sequence[Floats]
 """Outcomes of a study: both methods' pairs, and their other trials."""

@@ -63,7 +63,7 @@ PACKAGES = {
 """Packages that a peer needs, if it isn't part of Python."""
 
 EMPTY_ONLY = {RUN_OFF, LOCAL_OFF, TUNE, TUNE_DEFAULT}
-"""Ways measured on empty trials only: what MLflow or a new process costs a trial doesn't depend on its duration."""
+"""Ways measured on empty trials only: the cost of MLflow or a new process doesn't depend on a trial's duration."""
 
 MOST_TRIALS = {TUNE: 100, TUNE_MLFLOW: 100, TUNE_DEFAULT: 10}
 """Most trials of a slow peer: by default, Ray Tune starts a process for each trial, which takes seconds."""

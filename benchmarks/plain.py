@@ -85,11 +85,11 @@ FORWARD: dict[str, Forward] = {
     "SELU": _activated(functional.selu),
     "ELU": _activated(functional.elu),
 }
-"""What a unit computes of its parameters and x [batch, in], by its name in `units.UNITS`."""
+"""Output of a unit from its parameters and x [batch, in], by its name in `units.UNITS`."""
 
 
 KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values()) <= set(FORWARD))
-"""The models that the layers above are enough for."""
+"""The models made of the layers above only."""
 
 
 def output(network: Network, x: Tensor) -> Tensor:

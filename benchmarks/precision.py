@@ -43,7 +43,7 @@ LAWS: dict[str, tuple[Draw, float, float]] = {
         math.sqrt(math.expm1(1) * math.e),
     ),
 }
-"""How to draw from each distribution, its mean and its deviation."""
+"""For each distribution: a function that draws from it, its mean and its deviation."""
 
 
 def quantile(n: Counts | int) -> Floats:

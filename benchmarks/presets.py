@@ -42,7 +42,7 @@ PRESETS: Mapping[str, Sequence[str]] = {
     "tabular": ("mlp", "NALU"),
     "time-tracking": ("NAU",),
 }
-"""Presets, and which of their models are measured."""
+"""Presets, and their measured models."""
 
 GOAL = 8
 _MOST_IN_PACK = 50

@@ -34,7 +34,7 @@ grid: {{hidden_size: {hidden}, init_variance: {variances}}}
 protocol: {{iterations: 200000, evaluate_every: 1000}}
 """
 PARTS = {"the usual": (), "with PDFs": tuple(FORMATS), "tables only": ("csv", "parquet", "latex")}
-"""What is asked for, and its formats."""
+"""Measured options, with the report's formats."""
 
 
 def made_up_plan(cells: int, seeds: int) -> Plan:

@@ -30,7 +30,7 @@ Rng = np.random.Generator
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Draw = Callable[[Rng, tuple[int, int]], Floats]
-"""Draws times to success of as many studies and seeds."""
+"""Draws times to success, shape [studies, seeds]."""
 Interval = Callable[[Floats, Bools], Floats]
 """Bounds the mean of each row of times, of which some are solved: shape [studies, 2], NaN where there is none."""
 
@@ -72,7 +72,7 @@ DISTRIBUTIONS: Mapping[str, tuple[Draw, float]] = {
     "12% at 1%, 88% at once": mixed((0.12, 0.01, 0.01), (0.88, 0, 0)),
 }
 CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about 10%, half about 80% of `until`")
-"""Distributions that are drawn again with trials that end at any time up to 1.5, two of three before `until`."""
+"""Distributions that are drawn again with trials ending at times up to 1.5, two thirds of them before `until`."""
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
@@ -85,7 +85,7 @@ def cases() -> dict[str, tuple[Draw, float, bool]]:
 
 VALUES = (0.0, 0.01, 0.05, 0.5, 0.95, 0.99, 1.0)
 SHARES = (0.002, 0.005, 0.01, 0.018, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.7, 0.8, 0.88, 0.95, 0.97, 0.99)
-"""Of the first and of the second value."""
+"""Shares of the first and of the second value."""
 
 
 def least_coverage(bound: Interval, n: int) -> float:

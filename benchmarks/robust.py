@@ -33,16 +33,16 @@ from study.statistics.seed_values import Block, MeanOverCells, SeedValues, block
 
 Bounds = list[tuple[float, float]]
 Studies = Sequence[list[SeedValues]]
-"""Of each study, its methods."""
+"""The methods of each study."""
 
 SIZES = (5, 10, 20, 50, 100)
 CELLS = (1, 3, 10)
 OTHERS_SHARE = 10
-"""One study of so many is seen by the other intervals."""
+"""The other intervals see only each n-th study."""
 SHARES = {100: 1, 400: 4, 1000: 8}
-"""One study of so many is there, by the most values that a method has in it: large ones take long."""
+"""Divisor of the number of studies, by the maximum number of a method's values: large studies are slow."""
 _SHARED = 0.5
-"""The correlation of what is behind the values of a seed."""
+"""The correlation of the latent values of a seed."""
 _GRID = 20_000
 
 

@@ -58,7 +58,7 @@ COLUMNS = (
 _PROC = Path("/proc")
 _DEADLINE_S = 3600.0
 _RUN = "STUDY_BENCHMARK_RUN"
-"""Names a driver's run in the environment of all its processes, by which they are found."""
+"""Environment variable that identifies all processes of a driver's run."""
 
 
 class Idle(Training):

@@ -40,7 +40,7 @@ _MORE: Sequence[tuple[str, str, Mapping[str, Any]]] = (
     ("simple", "NMU", {"operation": "mul", "bounds": "regularized"}),
     ("simple", "NMU", {"operation": "mul", "optimizer": "momentum", "learning_rate": 1e-4}),
 )
-"""What is tried beside multiplication of the simple task by each model."""
+"""Cells in addition to each model's multiplication on the simple task."""
 
 
 def script_cells(models: Sequence[str]) -> list[Cell]:

@@ -26,7 +26,7 @@ FILES = HERE.parent / "tasks" / "docs" / "results" / "search"
 RANDOM_SEEDS, MEAN_SEEDS, SMAC_SEEDS = 20, 5, 40
 BATCH = 10
 SEEDS_OF_A_REPETITION = 1000
-"""The most seeds that a method may take in a repetition; each repetition has seeds of its own."""
+"""Maximum number of a method's seeds in a repetition; each repetition has seeds of its own."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from study.search.space import Space
 from study.summaries.search import Parameter
 
 RETRAIN_AFTER = 32
-"""Candidates after which the forest is trained again; SMAC's default is 8, with which a run computes for minutes."""
+"""Candidates between trainings of the forest; with SMAC's default of 8, a run computes for minutes."""
 
 
 def race(task: Task, most_seeds: int) -> Pick:

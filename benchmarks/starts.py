@@ -43,7 +43,7 @@ FIRST_SEED = 10_000
 UPDATES = 1000
 MEAN_INPUT = 1.5
 COUNTS = (0, 2, 4, 6)
-"""Of negative factors after some updates; the last stands for more, too."""
+"""Numbers of negative factors after some updates; the last one includes more."""
 _PACK = 250
 
 

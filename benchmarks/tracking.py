@@ -53,7 +53,7 @@ _ASKED = {
     "by_outcome_s": ("tags.`study.outcome` = 'unsolved'", []),
     "by_metric_s": ("tags.`study.kind` = 'trial'", ["metrics.`sparsity_error` ASC"]),
 }
-"""Questions to MLflow's API: a filter and an order."""
+"""Queries of MLflow's API: a filter and an order."""
 _TABLES = ("runs", "tags", "params", "latest_metrics")
 
 

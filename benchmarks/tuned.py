@@ -34,9 +34,9 @@ SIZES = (10, 20, 50)
 LEVEL = 0.05
 SPLITS = 20
 APART_ERRORS = 3.0
-"""By how many standard errors of a difference of two values' means a better method is better."""
+"""Advantage of a better method, in standard errors of the difference of two values' means."""
 OTHERS_SHARE = 4
-"""One study of so many is seen by the other ways."""
+"""The other ways see only each n-th study."""
 _SUBSETS = 2**12 - 1
 _FLIPS = 499
 _STUDIES_AT_ONCE = 32

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts secrets from files into the environment of what it starts: with PGPASSWORD_FILE=/run/secrets/postgres_password,
-# PGPASSWORD is what that file holds. So no secret is part of a command, an image or a compose file.
+# Puts secrets from files into the environment of the program that it starts: PGPASSWORD_FILE=/run/secrets/postgres_password
+# sets PGPASSWORD to that file's content. So no secret is part of a command, an image or a compose file.
 set -euo pipefail
 
 for name in AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY MLFLOW_AUTH_ADMIN_PASSWORD MLFLOW_FLASK_SERVER_SECRET_KEY \

@@ -14,7 +14,7 @@ from typing import Any
 
 READY_S = 180.0
 MARK = {"STUDY_SERVICE": uuid.uuid4().hex}
-"""For the environment of all that is started here."""
+"""Environment variable of all processes started here."""
 
 _LOOK_S = 0.2
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SIZES = {1280: 900, 390: 844}
-"""Widths of a laptop and of a phone, each with its height, in CSS pixels."""
+"""Widths of a laptop and a phone, each with its height, in CSS pixels."""
 SCHEMES = ("light", "dark")
 
 # No sandbox: it doesn't work as root, as in a container, and the pages are our own. The browser sends no requests

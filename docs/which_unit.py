@@ -16,7 +16,7 @@ RESULTS = ROOT / "tasks" / "docs" / "results"
 PAGES = (ROOT / "tasks" / "docs" / "which-unit.md", RESULTS / "hidden-units" / "README.md")
 _TABLE = re.compile(r"(<!-- (best|all|sizes): (\S+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 _VARIED = {"operation": "", "label_range": "range", "model": "model", "label_schedule": "λ", "init_signs": "signs"}
-"""Columns of cells that name the lines of a table by hidden size, if they vary, and their headings."""
+"""Columns that label the lines of a table by hidden size, if they vary, and their headings."""
 
 Row = Mapping[str, str]
 

@@ -16,14 +16,14 @@ from click.testing import CliRunner, Result
 from study.cli import main
 
 DEADLINE_S = 600
-"""After so long a process counts as hanging; no test waits for time to pass."""
+"""Seconds after which a process counts as hanging; no test waits for time to pass."""
 STUDY = (sys.executable, "-m", "study")
 
 CHECKPOINT = "study.store.study_store:StudyStore.save_checkpoint"
 PACK_STORED = "study.store.study_store:StudyStore.write_pack"
 PROGRESS_HEARD = "study.driver.progress:Board.progress"
 PACK_HEARD = "study.driver.progress:Board.done"
-"""The methods that a blow may count: the first two run where a pack trains, the others in the driver."""
+"""Methods that a blow may count: the first two run in the worker, the others in the driver."""
 
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]

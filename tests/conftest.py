@@ -44,7 +44,7 @@ LONGEST_FIRST = (
     "tests/study/reports/test_page_in_browser.py",
 )
 PATIENCE_MS = 240_000
-"""How long a page may take to show what a test expects, on a busy machine."""
+"""Timeout for a page's expected content, on a busy machine."""
 
 # A browser is started for each file, and PostgreSQL with MLflow's server for the session: tests with these are slow.
 SLOW_FIXTURES = {"browser", "running_service"}

@@ -19,7 +19,7 @@ from tests.commands import DEADLINE_S
 SCRIPT = Path(sys.executable).with_name("study")
 
 NEEDED = {"lightning": "lightning", "huggingface": "transformers", "hydra": "hydra"}
-"""The module that an example needs, by the name of its folder, if it needs one of another library."""
+"""The module of another library that an example needs, by the name of its folder."""
 
 _FILE = re.compile(r"`([\w./-]+\.(?:py|sh|yaml|csv))`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -17,7 +17,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 READY_S = 300.0
-"""How long a server may take to answer; longer than the busiest machine needs."""
+"""Timeout for a server's answer, sufficient on a busy machine."""
 
 
 def free_port() -> int:

@@ -18,7 +18,7 @@ TRAINING = {
     "torch", "numba", "ray", "scipy.stats", "scipy.optimize", "pandas", "matplotlib", "mlflow", "sqlalchemy",
     "optuna", "obstore",
 }  # fmt: skip
-"""The packages for training, statistics, drawing, publishing and searching, which take longest to import."""
+"""Packages for training, statistics, drawing, publishing and searching, the slowest to import."""
 
 FORBIDDEN = {
     "--help": TRAINING | {"scipy", "pyarrow", "numpy", "pydantic", "yaml"},
@@ -32,7 +32,7 @@ FORBIDDEN = {
     "run little.yaml": TRAINING,
     "report little --format csv --out tables": TRAINING - {"scipy.optimize"},
 }
-"""Commands, and the packages that they have no use for."""
+"""Commands, and the packages that they don't use."""
 
 _CHILD = """
 import atexit, sys

@@ -20,7 +20,7 @@ from tasks.arithmetic.engine.gpu.arrays import Devices, GpuArrays
 from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 
 LEVEL = 1e-3
-"""Success rates that differ by chance this seldom are taken for different."""
+"""Significance level for a difference of success rates."""
 
 # Several, since a product of many factors may overflow: a trial of NaN says nothing.
 _SEEDS = 3

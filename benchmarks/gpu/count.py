@@ -43,7 +43,7 @@ from tasks.arithmetic.engine.gpu.shape import Shape
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "gpu.md"
 CAPABILITY = (9, 0)
 REGISTERS = 128
-"""The most of a thread, as the engine has it for these shapes on a multiprocessor of 9.0."""
+"""Maximum registers of a thread, as in the engine for these shapes on a multiprocessor of 9.0."""
 
 _HIDDEN = (2, 10)
 # Of a multiprocessor of 9.0; a block takes a KiB of shared memory more than its launch says.

@@ -39,7 +39,7 @@ They are those of a trial that sees rows of its own, as in the benchmark's packs
 """
 
 LEAST_SLOTS = {2: 8_000, 10: 20_000}
-"""The fewest conceivable of them."""
+"""Lower bounds of these numbers."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tasks.arithmetic.engine.gpu.layout import MOST_TOGETHER
 from tasks.arithmetic.engine.torch.engine import TorchEngine
 
 WANTED = (25e6, 60e6)
-"""Trial-iterations a second wanted of the NMU with 100 inputs and 2 hidden units."""
+"""Goals for the NMU with 100 inputs and 2 hidden units, in trial-iterations a second."""
 
 _WARM_S = 0.1
 _LEAST_EVALUATIONS = 3

@@ -17,7 +17,7 @@ import numpy as np
 
 LANES = 32
 SHARED_FROM = 0x400
-"""Where a block's shared memory starts; below it is the device's own."""
+"""Start of a block's shared memory; the memory below is reserved by the device."""
 
 PARAMETERS_FROM = 0x210
 _THREADS_AT, _STACK_AT, _SHARED_AT, _STACK_BYTES = 0x0, 0x28 // 4, 0x2C // 4, 4096

@@ -31,7 +31,7 @@ if [ -e "$secrets" ]; then
 fi
 command -v openssl >/dev/null || { echo "openssl is needed: apt-get install openssl" >&2 && exit 1; }
 
-# Everything is first made beside its place, so that a failure leaves nothing half made.
+# Everything is first made in a temporary place, so that a failure leaves no partial result.
 mkdir -p "$folder/data/postgres" "$folder/data/s3"
 new=$(mktemp -d "$folder/secrets.XXXXXX")
 trap 'rm -rf "$new"' EXIT
@@ -44,7 +44,7 @@ for name in s3_study_key s3_mlflow_key; do
     printf %s "$(openssl rand -hex 10)" >"$new/$name"
 done
 
-# Who may do what in the object store: each identity its own bucket, and nothing else. As its admin it may make the bucket.
+# Rights in the object store: each identity has its own bucket, and nothing else. As its admin it may make the bucket.
 identity() {
     printf '{"name": "%s", "credentials": [{"accessKey": "%s", "secretKey": "%s"}], "actions": ["Admin:%s"]}' \
         "$1" "$(<"$new/s3_$1_key")" "$(<"$new/s3_$1_secret")" "$1"

@@ -29,7 +29,7 @@ _OPTIONS = (
     *("--generate-hashes", "--no-header", "--no-annotate"),
 )
 Lock = dict[str, str]
-"""Of each package, by its name, the lines that pin it."""
+"""The lines that pin each package, by its name."""
 
 
 def resolve(wanted: str, *options: str) -> Lock:

@@ -30,7 +30,7 @@ def train(seed, *, waits: str = "", steps: int = 1, resume=None):
             time.sleep(0.1)
         yield {"step": step, "loss": -float(total), "state": [total, step + 1]}
 """
-"""The module `counting`: a trial leaves a mark in `waits`, with the address of its node, and hurries if told to."""
+"""The module `counting`: a trial writes its node's address into `waits`, and hurries on request."""
 
 
 def study_file(waits: str, steps: int, name: str = "counting") -> str:

@@ -15,7 +15,7 @@ from tests.faults.nodes import ROOT
 from tests.faults.strikes import FAULTS
 
 OUT = "STUDY_FAULTS_CSV"
-"""Names the file that the costs are kept in, in the environment; not set, they aren't."""
+"""Environment variable with the file for the costs; without it, they aren't stored."""
 
 
 def keep(name: str, cost: Cost) -> None:

@@ -51,7 +51,7 @@ def small_cell(model: str = "NMU", **changes: Any) -> Cell:
 
 
 GIVEN: dict[str, Any] = {"success_epsilon": None, "success_threshold": 1e-5}
-"""A threshold for cells that have none in closed form."""
+"""A threshold for cells without one in closed form."""
 
 INPUTS: dict[str, dict[str, Any]] = {
     "halves": {
@@ -73,7 +73,7 @@ INPUTS: dict[str, dict[str, Any]] = {
         "extrapolation_range": ((100.0, 999.0),),
     },
 }
-"""Values that ask for inputs of each distribution."""
+"""Values that select each input distribution."""
 
 
 def small_pack(*seeds: int, model: str = "NMU", **changes: Any) -> Pack:

@@ -266,7 +266,7 @@ REFERENCE_STUDY = {
     "references": {"model": "mylab.models:Exact"},
     "seeds": 3,
 }
-"""A study in which each trial of `Exact` knows the products, up to a factor of its own."""
+"""A study in which each trial of `Exact` has the products, up to a factor of its own."""
 
 
 def reference_study(folder: Path, **changed: object) -> Spec:

@@ -18,7 +18,7 @@ from study.store import Store
 from tests.study.lab import PACKED_STUDY, STUDY
 
 BY_BYTES = Path(__file__).parent / "stores" / "code-by-bytes"
-"""A store of the version in which each byte of own code counted."""
+"""A store of the version that compared own code byte by byte."""
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = make_plan(load_spec("demo"))
 NOWHERE = "http://127.0.0.1:9"
-"""The address of a cluster that nothing answers at."""
+"""The address of an unreachable cluster."""
 
 
 def fake_release(folder: Path, version: str) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 IMAGE = "study:stand-in"
 _BIN = Path(sys.executable).parent
 _CLIENT = Path("/usr/bin/docker")
-"""Debian's client builds with BuildKit; that of others needs a plug-in."""
+"""Debian's client builds with BuildKit; other clients need a plug-in."""
 _LOCKS = ("base", "cluster", "server", "torch-cpu")
 
 

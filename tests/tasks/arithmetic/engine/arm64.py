@@ -46,7 +46,7 @@ def _over_an_array(function: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 FORMULAS = {function.__name__: _over_an_array(function) for function in (math.exp, math.expm1, math.log, math.tanh)}
-"""Loops that compute a formula of each number of an array."""
+"""Loops over an array with a formula for each number."""
 
 
 class Code(NamedTuple):

@@ -17,7 +17,7 @@ LATER = ("NPU", "RealNPU", "RealNPU-modified", "NRU", "NMRU", "iNALU", "iNALU-Pr
 NEAR_ZERO = {
     "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU", "NALU-separate", "NPU", "RealNPU", "RealNPU-modified", "NMRU"
 }  # fmt: skip
-"""Models that let rounding grow: the second layer takes logarithms or reciprocals of numbers that may be near 0."""
+"""Models that amplify rounding: the second layer takes logarithms or reciprocals of numbers that may be near 0."""
 
 METHODS: dict[str, Values] = {
     "plain": {},

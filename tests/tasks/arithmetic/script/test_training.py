@@ -22,7 +22,7 @@ MARKS = {
     "clip_norm": "clip_grad_norm_",
     "clip_value": "clip_grad_value_",
 }
-"""What of a script's text comes with a hyperparameter."""
+"""Parts of a script's text that depend on a hyperparameter."""
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from study import statistics
 
 SIZES = (5, 10, 20, 50, 100, 300)
 BCA_SHARE = 4
-"""Only each n-th study has a BCa interval."""
+"""Divisor of the number of studies with a BCa interval."""
 BCA_RESAMPLES = 1000
 BCA_AT_ONCE = 2_000_000
 """Maximum number of values in a batch of resamples."""

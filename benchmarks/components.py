@@ -27,7 +27,7 @@ from study.statistics.components import _jackknife, _variances, variance_shares
 SIZES = (5, 10, 20)
 SHARES = ((0.0, 0.0, 1.0), (0.5, 0.0, 0.5), (0.3, 0.3, 0.4), (0.1, 0.1, 0.8), (0.8, 0.1, 0.1))
 OTHERS_SHARE = 10
-"""The other intervals see only each n-th study."""
+"""Divisor of the number of studies for the other intervals."""
 PARTS = ("first", "second", "rest")
 _TAIL = 0.025
 

@@ -60,7 +60,7 @@ class PartialLaw:
 
 
 def losses(rng: Rng, shape: Shape, *, rates: tuple[float, float], by: float) -> tuple[Floats, Floats]:
-    """Draw losses, the first method's less by so many deviations, infinite where the method diverges."""
+    """Draw losses, the first method's less by `by` deviations, infinite where the method diverges."""
     diverged = outcomes(rng, shape, rates=rates, phi=0.3)
     first, second = shifted(rng, shape, shared=0.5, by=-by)
     return np.where(diverged[0] > 0, math.inf, first), np.where(diverged[1] > 0, math.inf, second)

@@ -67,7 +67,7 @@ def normals(rng: Rng, shape: Shape, *, shared: float) -> tuple[Floats, Floats]:
 
 
 def shifted(rng: Rng, shape: Shape, *, shared: float, by: float) -> tuple[Floats, Floats]:
-    """Draw normal values, the first method's greater by so many deviations."""
+    """Draw normal values, the first method's greater by `by` deviations."""
     first, second = normals(rng, shape, shared=shared)
     return first + by, second
 

@@ -29,7 +29,7 @@ Train = Callable[[int], float]
 
 
 def train_function(seed: int, seconds: float) -> float:
-    """Compute for so many seconds of this thread's CPU time, in place of a training."""
+    """Compute for this many seconds of the thread's CPU time, in place of a training."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass

@@ -73,7 +73,7 @@ def _trial(cell: int, seed: int, points: int) -> tuple[Result, Curve]:
 
 @dataclass
 class Publishing:
-    """Measurements of publishing trials with learning curves of so many points to one kind of MLflow.
+    """Measurements of publishing trials with learning curves to one kind of MLflow.
 
     Args:
         folder: a folder for stores and databases.

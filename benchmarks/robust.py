@@ -38,7 +38,7 @@ Studies = Sequence[list[SeedValues]]
 SIZES = (5, 10, 20, 50, 100)
 CELLS = (1, 3, 10)
 OTHERS_SHARE = 10
-"""The other intervals see only each n-th study."""
+"""Divisor of the number of studies for the other intervals."""
 SHARES = {100: 1, 400: 4, 1000: 8}
 """Divisor of the number of studies, by the maximum number of a method's values: large studies are slow."""
 _SHARED = 0.5

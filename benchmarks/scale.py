@@ -108,7 +108,7 @@ class Idle(Training):
 
 
 def _zeros(hidden: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the zero weights of an NMU with so many hidden units: a pack has trials of many sizes."""
+    """Return the zero weights of an NMU with `hidden` hidden units: a pack has trials of many sizes."""
     return {"layer_1.weight": np.zeros((hidden, 4), np.float32), "layer_2.weight": np.zeros((1, hidden), np.float32)}
 
 

@@ -36,7 +36,7 @@ SPLITS = 20
 APART_ERRORS = 3.0
 """Advantage of a better method, in standard errors of the difference of two values' means."""
 OTHERS_SHARE = 4
-"""The other ways see only each n-th study."""
+"""Divisor of the number of studies for the other ways."""
 _SUBSETS = 2**12 - 1
 _FLIPS = 499
 _STUDIES_AT_ONCE = 32

@@ -71,7 +71,7 @@ MAY_BE_NONE = {"packs"}
 
 
 def measured(main: Callable[[list[str]], None], folder: Path, *words: str) -> list[dict[str, str]]:
-    """Run a benchmark and return its rows, after checking that every number is finite and none is negative.
+    """Run a benchmark and return its rows, after checking that every number is finite and not negative.
 
     The time of a trial is a difference of two runs, and on a busy machine may be anything.
     """

@@ -71,8 +71,9 @@ lint: install-dev  ## check style, types and the rules between the folders
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: install-dev  ## build the documentation site in docs/_build; a broken link fails
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . docs/_build
+docs: install-dev  ## build the documentation site in build/docs; a broken link fails
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/docs
+	@echo "the site: build/docs/docs/index.html"
 
 statistics: install-dev  ## count how often intervals hold the truth and tests reject, and put it into the documents
 	$(BIN)/python -m benchmarks.coverage --out benchmarks/results/coverage.csv

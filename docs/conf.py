@@ -17,7 +17,7 @@ release = version = _PROJECT["version"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click", "sphinx_copybutton"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**", "tasks/**", "examples/**", "benchmarks/*.md", "deploy/*.md"]
-exclude_patterns = ["**/__pycache__", "docs/_build", ".*", "studies", "tests"]
+exclude_patterns = ["**/__pycache__", "build", ".*", "studies", "tests"]
 
 html_theme = "furo"
 html_title = f"{project} {release}"

@@ -149,7 +149,7 @@ class Stream:
         return numbers.index_select(0, self._trial.reshape(1)).squeeze(0)
 
     def of_all(self, draw: Draw) -> Tensor:
-        """Draw the numbers of the next call for all trials of the pack, [trials, *shape]."""
+        """Draw the numbers of the next call for all trials of the pack, ``[trials, *shape]``."""
         numbers, device = self._on_cpu(draw), current_device()
         return numbers if device is None else numbers.to(device)
 

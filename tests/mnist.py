@@ -33,12 +33,12 @@ def write_images(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def mnist_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder ``mnist``, written once."""
+    """Write the folder ``mnist`` once."""
     return write_images(tmp_path_factory.mktemp("data") / "mnist")
 
 
 @pytest.fixture
 def mnist(mnist_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder ``mnist``, where study files look for it."""
+    """Return the folder ``mnist``, where study files look for it."""
     monkeypatch.setenv(DATA_FOLDER, str(mnist_folder.parent))
     return mnist_folder

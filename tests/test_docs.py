@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path
     for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("build", "studies", "site-packages") for part in path.relative_to(ROOT).parts)
+    if not any(
+        part.startswith(".") or part in ("build", "studies", "site-packages") for part in path.relative_to(ROOT).parts
+    )
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)

@@ -13,7 +13,7 @@ _MOST_CODES = 2**62
 
 
 def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Number the groups of rows with equal values in the columns `by`.
+    """Enumerate the groups of rows with equal values in the columns `by`.
 
     Returns:
         The group number of each row: 0, 1, ... in the order of first occurrence.

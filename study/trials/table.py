@@ -371,7 +371,7 @@ def _is_nested(outer: Ints, inner: Ints) -> bool:
 
 
 def _within(outer: Ints, inner: Ints) -> Ints:
-    """Number the inner labels of each outer label from 0."""
+    """Enumerate the inner labels of each outer label from 0."""
     places = np.zeros(outer.size, np.int64)
     for label in np.unique(outer):
         places[outer == label] = np.unique(inner[outer == label], return_inverse=True)[1]

@@ -231,7 +231,7 @@ def _spread(values: npt.NDArray[np.int64], order: npt.NDArray[np.int64], trials:
 
 
 def distinct(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Number rows [trials, columns]; equal rows get equal numbers.
+    """Enumerate rows [trials, columns]; equal rows get equal numbers.
 
     Example:
         >>> distinct([(7, 1.0), (7, 2.0), (7, 1.0)]).tolist()

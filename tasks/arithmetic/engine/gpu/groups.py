@@ -11,7 +11,7 @@ from study.records import Range
 
 
 def same_rows(seeds: npt.NDArray[np.uint64], ranges: Sequence[Range]) -> npt.NDArray[np.int64]:
-    """Number the trials' training rows: two trials have equal numbers if they have equal seeds and ranges.
+    """Enumerate the trials' training rows: two trials have equal numbers if they have equal seeds and ranges.
 
     Args:
         seeds: uint64 [trials].

@@ -34,7 +34,7 @@ class RaisesOnAttributes:
 
 @pytest.fixture
 def module(monkeypatch):
-    """A user's module with a list."""
+    """Make a user's module with a list."""
     module = types.ModuleType("lab")
     module.COUNTS = [1]
     monkeypatch.setitem(sys.modules, "lab", module)

@@ -213,7 +213,7 @@ def test_an_error_raised_on_close_fails_the_call():
 
 @pytest.fixture
 def ctrl_c():
-    """Return a function that raises SIGINT with Python's handler set, because shells ignore SIGINT in background jobs."""
+    """Return a function that raises SIGINT with Python's handler set, since shells ignore SIGINT in background jobs."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: signal.raise_signal(signal.SIGINT)
     signal.signal(signal.SIGINT, before)

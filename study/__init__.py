@@ -12,14 +12,14 @@ For own code (docs/guides/own-code.md):
 
     seeded                       marks training functions and model builders that a study file may name
     Trial                        receives a training function's metrics, and keeps its files
-    Task, Stream, Purpose        an own task, and the random stream of its rows
+    Task, Stream, Purpose        base class of your tasks, and the random stream of their rows
     Dropout, noise, on_device    random numbers in a model, and a task's tensors on a GPU
     Metric, Hyperparameter       declarations of tasks and functions
     DataFile, data_path          data files
-    Engine                       an own engine
-    plain_domain                 writes search spaces of Ray Tune as JSON
+    Engine                       base class of your engines
+    plain_domain                 conversion of Ray Tune's search spaces to plain tables
 
-docs/reference/python.md explains the first group. Nothing is imported before one of the names is used.
+docs/reference/python.md explains the first group. Each name is imported when it is first used.
 """
 
 from __future__ import annotations

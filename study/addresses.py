@@ -13,11 +13,11 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SQLITE_FILE = re.compile(r"sqlite(\+\w+)?:///(?=[^/:])")
 _WEB = ("http", "https")
-# Their first part is a bucket or container@account; the path behind it may contain any character.
+# The first part of such an address is a bucket or container@account. The path after it may contain any character.
 _OBJECTS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
 _OF_FILES = ("sqlite", "file")
 _OF_FOLDERS = ("/", ".", "~")
-# Query parameters that may hold a secret; _NO_SECRET has the exceptions, drivers' names of files.
+# Query parameters that may hold a secret. _NO_SECRET has the exceptions: parameters of drivers that hold file names.
 _SECRET = re.compile(r"pass|pwd|secret|token|key|signature|credential|bearer|jwt|^sig$|^auth(orization)?$", re.I)
 _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 

@@ -42,7 +42,7 @@ class Console(console.Console):
         self.has_own_width = has_own_width
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print anything; without an own width, lines aren't cropped."""
+        """Print objects of any type; lines are cropped only if the console has its own width."""
         super().print(*objects, **({"crop": self.has_own_width} | options))
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -50,7 +50,7 @@ class Console(console.Console):
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render anything; all output passes through here."""
+        """Render an object of any type with control characters escaped; all output passes through this method."""
         if isinstance(renderable, Text) and (escaped := visible(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = escaped
@@ -75,7 +75,7 @@ class ConsoleTable(Table):
     a pipe, gets all columns: texts are folded, numbers and their titles aren't.
 
     Args:
-        elsewhere: name of a file with all columns, for that line; empty without one.
+        elsewhere: name of a file with all columns, shown in the line below the table; empty without one.
         options: the options of rich's table.
 
     Example:
@@ -104,8 +104,8 @@ class ConsoleTable(Table):
 
         Args:
             parts: its title.
-            rank: 0 for a column that is never left out. Of the others, the highest rank is left out first, and the last
-                among equal ranks.
+            rank: 0 for a column that is never left out. Other columns are left out by descending rank; among equal
+                ranks, the last column goes first.
             options: the options of rich's columns.
         """
         # rich doesn't measure a space before a word, but prints it in a narrow column

@@ -34,7 +34,7 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
 
 
 def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored provenance with current names: earlier ones call this package's commit `git_commit`.
+    """Return a stored provenance with its fields renamed: earlier versions call this package's commit `git_commit`.
 
     Example:
         >>> labelled({"git_commit": "abc", "git_dirty": False, "python": "3.11.7"})

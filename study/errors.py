@@ -1,4 +1,4 @@
-"""Error tree: the failures that users can cause or meet, with the exit codes of the command line.
+"""Hierarchy of the errors that users can cause or encounter, with the exit codes of the command line.
 
 An error says what was given, what must hold and how to fix it. `units` and `tasks` raise `ValueError` instead, since
 they don't depend on studies; `spec` turns those into problems of the study file.
@@ -127,7 +127,7 @@ def nearest(name: object, names: Collection[str]) -> str:
 
 
 def last_line(error: str) -> str:
-    r"""Return the last nonempty line of an error's text, the error itself.
+    r"""Return the last nonempty line of an error's text, which has the message in a traceback.
 
     Example:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")

@@ -34,7 +34,7 @@ class _UninterruptedFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of these libraries, where Python does; None for others."""
+        """Return Python's usual spec of a library's module, with Ctrl-C deferred; None for other modules."""
         if fullname.partition(".")[0] not in _LIBRARIES:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -61,7 +61,10 @@ class _Deferred:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module, and deliver an interrupt afterwards; only in the main thread, and for Python's handlers."""
+    """Execute a module, and deliver an interrupt afterwards.
+
+    Interrupts aren't deferred outside the main thread, or if SIGINT is ignored or handled outside Python.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None
     if before is None or before is signal.SIG_IGN or isinstance(before, _Deferred):
@@ -79,7 +82,7 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 def _interrupt_after(name: str) -> None:
-    """Interrupt the main thread when it has imported a module: an earlier error would break the import."""
+    """Interrupt the main thread once it has imported a module; an earlier interrupt would break the import."""
     try:
         importlib.import_module(name)  # waits for the import in the main thread
     finally:

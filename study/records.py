@@ -88,10 +88,10 @@ class Cell:
         return self.id_of_version(ID_VERSION)
 
     def id_of_version(self, version: int) -> str:
-        """Return the cell's id under a version of the meaning of cells.
+        """Return the cell's id under the current or an earlier version of ids.
 
         Args:
-            version: at least 1, and at most `ID_VERSION`.
+            version: the version of ids, from 1 to `ID_VERSION`.
         """
         content = {"task": self.task, "model": self.model, **self.values}
         return short_digest({"version": version, **{name: v for name, v in content.items() if v is not None}})
@@ -147,10 +147,10 @@ class Sources:
     Args:
         init: seed of the initial weights.
         data: seed of the training rows and all other draws, such as the problem and noise.
-        evaluation: seed of the validation and test rows; None for those that all trials share.
+        evaluation: seed of the validation and test rows; None if all trials share these rows.
 
     Raises:
-        ValueError: if seeds are combined, and one isn't in [0, 2**21 - 1).
+        ValueError: if the sources don't share one seed, and a seed isn't in [0, 2**21 - 1).
 
     Example:
         >>> Sources(7, 7).seed, Sources(7, 3).seed, Sources(7, 7, 0).seed
@@ -244,7 +244,7 @@ class Progress:
         solved: number of trials whose test MSE has been below the threshold.
         diverged: number of trials whose weights are no longer numbers.
         begun_at: number of updates in the checkpoint from which this worker began.
-        latest: by cell, the mean of its trials' latest values of the first metric, and the number of these.
+        latest: by cell, the mean of its trials' latest values of the first metric, and the number of these values.
         ended: number of its trials that have ended, if they are trained one after another.
     """
 
@@ -281,7 +281,9 @@ class PackCrashed:
 
 @dataclass(frozen=True)
 class PackSplit:
-    """Event: a pack doesn't fit on its device, and trains as smaller packs, each reported done before it.
+    """Event: a pack doesn't fit on its device, so it is trained as smaller packs.
+
+    A `PackDone` of each smaller pack precedes that of the whole pack.
 
     Args:
         pack_id: the pack's id.
@@ -294,7 +296,7 @@ class PackSplit:
 
 @dataclass(frozen=True)
 class PackFailed:
-    """Event: a pack crashed as often as it may; its trials have no result.
+    """Event: a pack crashed after the last permitted attempt; its trials have no result.
 
     Args:
         pack_id: the pack's id.
@@ -461,8 +463,8 @@ class Weights:
     Args:
         trial_id: the trial's id.
         iteration: number of updates; an evaluation at that iteration precedes its update, and uses these weights.
-        arrays: parameters by name: ``layer_1`` or ``layer_2``, a dot, and the parameter's name in the unit's module; in
-            that module's shape for one trial, [out, in], or [out] for a bias.
+        arrays: parameters by name, such as ``layer_1.`` or ``layer_2.`` and the parameter's name in the unit's module.
+            Shapes are those for one trial: [out, in], or [out] for a bias.
     """
 
     trial_id: str

@@ -57,8 +57,8 @@ def half_width(numbers: Sequence[float]) -> float | None:
 def interval_place(numbers: Sequence[float], digits: int) -> int | None:
     """Return the last place that an interval justifies.
 
-    It is the greatest power of ten that fits ten times into the half-width. The last of the first `digits` digits of
-    the largest number replaces it if that is coarser and fits three times.
+    It is the place of the first digit of a tenth of the half-width. If the largest number, rounded to `digits` digits,
+    ends at a coarser place, that place is used, up to the place of the first digit of a third of the half-width.
 
     Returns:
         The power of ten; None without a half-width.
@@ -76,7 +76,14 @@ def interval_place(numbers: Sequence[float], digits: int) -> int | None:
 
 
 def place_apart(number: float, place: int, bounds: Collection[int]) -> int:
-    """Return the first place from `place` on that doesn't round a size between 0 and 1 to a bound.
+    """Return `place`, or a finer place if rounding there would turn a size between 0 and 1 into a bound.
+
+    `place` is kept if no place down to -12 suffices.
+
+    Args:
+        number: the number; its absolute value is its size.
+        place: the power of ten of the last place.
+        bounds: the sizes to tell the number from, such as 0 and 1.
 
     Example:
         >>> place_apart(0.9996, -2, (0, 1)), place_apart(0.9, -2, (0, 1)), place_apart(1.0, -2, (0, 1))

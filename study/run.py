@@ -199,7 +199,7 @@ class Run:
                 self._notify(sentence)
 
     def extend(self) -> list[Trial]:
-        """Extend the plan by the stored results, and return its trials neither done nor tried in this run."""
+        """Extend the plan by the stored results, and return its trials without a result or an attempt in this run."""
         while True:
             before = self.plan
             self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
@@ -223,7 +223,11 @@ class Run:
 
     @contextmanager
     def checking_order(self) -> Iterator[Callable[[], None]]:
-        """Check meanwhile that a training function's results don't depend on the order of trials; see `order_check`."""
+        """Prepare the check that a training function's results don't depend on the order of trials.
+
+        Yields:
+            A function to call before training, which concludes the check (`study.driver.order_check`).
+        """
         from study.driver.order_check import checking_order
 
         with checking_order(self.plan, self.folder, self.console, self._patience) as conclude:

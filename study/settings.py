@@ -4,8 +4,8 @@ The order of precedence is: the command line, the environment, ``study.toml`` in
 ``study.toml``, and a command's defaults.
 
 The working folder and its ``study.toml`` may be somebody else's: cloned, unpacked, shared. Servers receive tokens and
-passwords, so those that it names are used only if they are on this machine, or if the user's own file names them, too.
-A command that it names is never run.
+passwords, so a server from this file is used only if it is on this machine, or if the user's own file names it, too.
+A command from this file is never run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Setting:
     Args:
         value: the value as written in the file.
         source: the file.
-        confirmed: False for a server on another machine that only the working folder's file names.
+        confirmed: False for a server on another machine that only the working folder's ``study.toml`` sets.
     """
 
     value: str
@@ -110,7 +110,7 @@ def notify_command() -> Sequence[str]:
 
 
 def folder_notifies() -> bool:
-    """Return True if the working folder's file names a command as well; that isn't run."""
+    """Return True if the working folder's own ``study.toml`` sets a command to run, which is ignored."""
     return NOTIFY in _read(Path(FILE))[0] and Path(FILE).resolve() != user_file().resolve()
 
 
@@ -124,7 +124,7 @@ def confirmed(name: str, setting: Setting) -> str:
     """Return a setting's value if it may be used.
 
     Raises:
-        InputError: if it is a server on another machine that only the working folder's file names.
+        InputError: if it is a server on another machine that only the working folder's ``study.toml`` sets.
 
     Example:
         >>> confirmed("cluster", Setting("http://head:8265", Path("study.toml"), confirmed=False))
@@ -143,7 +143,7 @@ def confirmed(name: str, setting: Setting) -> str:
 
 
 def flag(name: str) -> str:
-    """Return the command-line option of a setting, or of another name.
+    """Return the name of a command-line option, from the name of its setting or parameter.
 
     Example:
         >>> flag("tracking_uri")

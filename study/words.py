@@ -205,7 +205,7 @@ def factor(number: float | None, interval: Interval | None = None) -> str:
 
 
 def change(number: float | None, interval: Interval | None = None) -> str:
-    """Format a difference of rates with its sign, to two decimals or to a third of its half-width.
+    """Format a difference of rates with its sign, to two decimals, or more to show a third of its half-width.
 
     Example:
         >>> change(0.04), change(-0.3), change(0.001), change(-0.0124, (-0.0151, 0.0042))
@@ -232,9 +232,8 @@ def p_value(number: float) -> str:
 def measure(number: float | None, interval: Interval | None = None) -> str:
     """Format any number to three digits, or to the decimal place that its interval justifies.
 
-    An estimate and both ends have the same last place and the same power of ten. The place is the greatest that fits
-    ten times into the half-width; three digits of the largest number are enough if they are fewer and fit three times.
-    A number below 1 has enough digits to tell it from 1. Without an interval, trailing zeros are dropped.
+    An estimate and both ends have the same last place (`interval_place` for three digits) and the same power of ten. A
+    number below 1 has enough digits to tell it from 1. Without an interval, trailing zeros are dropped.
 
     Example:
         >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)
@@ -278,7 +277,7 @@ def _format_number(
 
 
 def metric_notation(metric: Metric) -> Notation:
-    """Return the notation of a metric's numbers: to two digits if the field publishes it so, else to three."""
+    """Return the notation of a metric's numbers: two digits if its interval is a beta interval, else three."""
     return error if metric.interval == "beta" else measure
 
 
@@ -315,7 +314,7 @@ def join_and(names: Sequence[str], word: str = "and") -> str:
 
 
 def estimate_alone(write: Notation, number: float | None, interval: Interval | None) -> str:
-    """Format an estimate without its interval, but rounded as with it.
+    """Format an estimate without its interval, rounded as if the interval were shown.
 
     Example:
         >>> iterations(69210), estimate_alone(iterations, 69210, (48000, 105000))

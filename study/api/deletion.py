@@ -87,8 +87,8 @@ def deletion_of(study: str, where: Where) -> Deletion:
 
     Raises:
         UnknownStudyError: if neither the store nor MLflow has the study.
-        InputError: if its experiment in MLflow has runs that it didn't write, or its folder is a link or has files but
-            no study.
+        InputError: if the study's experiment in MLflow has runs that the study didn't write, or its folder is a link,
+            or the folder has files but no study.
         TrackingError: if MLflow can't be reached.
     """
     from study.store import Store
@@ -115,10 +115,10 @@ def deletion_of(study: str, where: Where) -> Deletion:
 
 
 def _check_own(folder: StudyStore) -> bool:
-    """Check that a folder has no files other than a study's or a partly deleted one's; return True if it has these.
+    """Return True if a folder has a study or the remains of a partly deleted one; False if it is empty.
 
     Raises:
-        InputError: if it has other files, which may be anybody's.
+        InputError: if it has files but no study; they may belong to something else.
     """
     is_own = folder.exists or folder.has_remains
     if not is_own and folder.sizes():
@@ -130,7 +130,10 @@ def _check_own(folder: StudyStore) -> bool:
 
 
 def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
-    """Return the study's experiments; those without runs only if the store has it, else they may be anybody's."""
+    """Return the study's experiments in MLflow.
+
+    If the store lacks the study, empty experiments are left out, since they may belong to somebody else.
+    """
     uri = where.tracking
     if uri is None:
         return ()

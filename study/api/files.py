@@ -48,6 +48,9 @@ def new_file(
         points: True to take points from the finished trials of Optuna's study, instead of its ranges.
         notify: called with a sentence for each part of a sweep that is changed or left out.
 
+    Returns:
+        The path of the new file.
+
     Raises:
         InputError: if the file exists already, the preset doesn't exist, the name isn't valid for a study, or the
             function or program fails.
@@ -116,7 +119,7 @@ def is_stored(name: str, store: str) -> bool:
 
 
 def is_preset_alone(name: str, store: str) -> bool:
-    """Return True if a preset has that name, and no study of the store."""
+    """Return True if a preset has that name, but no study in the store does."""
     from study.plugins.presets import preset_names
 
     return name in preset_names() and not is_stored(name, store)

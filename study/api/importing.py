@@ -45,6 +45,9 @@ def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
         choices: fields of `study.outcomes.RunChoices`: ``seed``, ``without_seeds``, ``by``, ``metrics``, ``repeats``,
             ``state_words``.
 
+    Returns:
+        The outcomes of the runs, to report or to write as a table.
+
     Raises:
         InputError: if the table can't be read, or seeds or metrics aren't found in it.
     """
@@ -59,6 +62,9 @@ def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
     Args:
         file: the CSV file's path.
         choices: as for `import_csv`.
+
+    Returns:
+        The outcomes of the runs, to report or to write as a table.
 
     Raises:
         InputError: if the file isn't such an export, or seeds or metrics aren't found in it.
@@ -75,6 +81,9 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
         uri: MLflow's address.
         experiment: the experiment's name or id.
         choices: as for `import_csv`.
+
+    Returns:
+        The outcomes of the runs, to report or to write as a table.
 
     Raises:
         InputError: if the experiment doesn't exist, or seeds or metrics aren't found in its runs.
@@ -113,7 +122,7 @@ def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = ST
 def import_optuna(
     storage: str, file: str | Path, *, optuna_study: str | None = None, store: str | Path = STORE
 ) -> FinishedRuns:
-    """Import the completed trials of an Optuna study as trials with the same parameters and seeds.
+    """Import the completed trials of an Optuna study as trials of a study with the same parameters and seeds.
 
     Args:
         storage: the URL of Optuna's database, or the path of a journal file.

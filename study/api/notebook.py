@@ -34,7 +34,7 @@ class Printout:
 
     Args:
         content: a renderable of rich, or a function that prints to a console.
-        as_data: returns the same content as JSON data, except that numbers may be NaN or infinite.
+        as_data: returns the same content as JSON data; numbers may also be NaN or infinite.
 
     Example:
         >>> print(Printout("3 trials"))

@@ -33,14 +33,17 @@ def report(
         trials: one row per trial, with a column `seed`, columns that were varied, and `solved` or `outcome`, unless
             `success` or `metrics` is given. docs/guides/reports.md lists the known columns.
         by: columns whose values define the groups; None for all that vary.
-        metrics: columns to average. ``:higher`` or ``:lower`` after a name says which values are better; it is required
-            if the name doesn't tell.
+        metrics: columns to average. ``:higher`` or ``:lower`` after a name states which values are better; it is
+            required if the name doesn't imply a direction.
         success: criterion of a solved trial: a column, an operator and a number, such as ``"val_mse < 2e-3"``.
-        state_words: meanings of unusual words in a column of states, such as ``"aborted=failed"``: finished, failed,
-            stopped or running. Words of common tools are known.
+        state_words: meanings of words in a column of states, such as ``"aborted=failed"``. A meaning is finished,
+            failed, stopped or running. The state words of common tools are recognised without this.
         compare: other trials, whose groups are compared with these.
         as_published: also apply the published estimators.
         name: a name for the outcomes.
+
+    Returns:
+        The report, to display or to write.
 
     Raises:
         InputError: if columns are missing or values are wrong; the message lists all mistakes.

@@ -154,6 +154,9 @@ class Study:
             difference: a difference of success rates in (0, 1], for which the required number of seeds is computed.
             options: fields of `study.driver.options.Options`, such as ``device="cuda"`` or ``cpus=4``.
 
+        Returns:
+            The description, to print; its attribute `data` has the same content as data.
+
         Raises:
             InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search.
 
@@ -267,7 +270,10 @@ class Study:
     def check(self) -> CheckedClaims:
         """Judge the study's claims by the stored results.
 
-        The claims of a loaded study are those of its file; of an opened study, those with which it last ran.
+        A loaded study is judged by the claims of its file, an opened study by the claims of its last run.
+
+        Returns:
+            The claims, each with its verdict.
 
         Raises:
             InputError: if the study has no claims.
@@ -399,6 +405,9 @@ class Study:
             share: the share of trials to train, in (0, 1]; at least one is trained.
             notify: called with the comparison of each trial.
 
+        Returns:
+            The certificate.
+
         Raises:
             InputError: if there is nothing to compare with, or a trial can't be trained here.
             BusyError: if the study is running.
@@ -410,7 +419,7 @@ class Study:
         return verify(self._trainable(self.results()), self.where.store, share, notify=notify)
 
     def _trainable(self, results: StudyResults) -> Plan:
-        """Return the stored plan, with the code that trains it."""
+        """Return a plan with the code that trains the stored trials: the stored plan if it needs no own code."""
         from study.plan.plan import make_plan
         from study.results.load import extended_plan
 

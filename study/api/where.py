@@ -58,7 +58,15 @@ class Where:
         return self.view("--tracking-uri", self.tracking_uri, default_uri)
 
     def view(self, option: str, value: str | None, default: Callable[[Path], str]) -> str | None:
-        """Return the address of a dashboard's data: the option's value, a default in the store's folder, or None.
+        """Return the address of the database that a dashboard shows.
+
+        Args:
+            option: the command-line option, for the message.
+            value: the option's value: an address, ``off``, or None for the default.
+            default: returns the default address in the store's folder.
+
+        Returns:
+            The address; None if the value is ``off``, or if there is no value and the store is a URL.
 
         Raises:
             InputError: if the value is a word such as ``none`` instead of ``off``.

@@ -39,7 +39,7 @@ def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Reject a password on the command line, and a server that only the working folder's file names."""
+    """Reject a password on the command line, and a server that only the working folder's ``study.toml`` sets."""
     source, name = ctx.get_parameter_source(param.name or ""), param.name or ""
     if value is not None and source == ParameterSource.COMMANDLINE:
         check_no_secret(value, param.opts[0])

@@ -46,7 +46,7 @@ class Hyperparameter:
         table: table of a study file in which it can be given, besides `fixed`, `grid` and `zip`; empty without one.
         is_method: True if it belongs to the method, and is compared; False if it belongs to the question.
         is_searchable: True if a search may choose it.
-        data: marker of data files if its values name such; None otherwise.
+        data: the `DataFile` marker if its values name data files; None otherwise.
 
     Example:
         >>> rate = Hyperparameter(type=float, default=1e-3, title="learning rate", is_method=True)

@@ -64,7 +64,7 @@ class Family(ABC):
         models: names of its models.
         remarks: sentences on the data, for readers of the results.
         sources: sources of randomness that may have their own seeds.
-        question_fields: hyperparameters that belong to the question, unless the vocabulary says so already.
+        question_fields: hyperparameters that the family declares to be part of the question.
         engines: names of the engines that can train its cells, the preferred first; empty if the study's own code
             brings an engine.
         kinds: column kinds (`study.arrow.kinds`) by hyperparameter, in the order of columns; empty to infer them from
@@ -205,7 +205,7 @@ class Family(ABC):
 
     @property
     def checks(self) -> Sequence[Check]:
-        """The checks of `mistakes`; by default none."""
+        """The checks that `mistakes` can perform; by default none."""
         return ()
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:

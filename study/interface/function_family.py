@@ -120,7 +120,7 @@ class FunctionFamily(Family):
         return float(len(cells))
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the largest pack size, small enough that no worker waits long for another at the end."""
+        """Return a pack size so small that no worker waits long for another at the end of the study."""
         return max(1, min(trials // (slots * _PACKS_A_SLOT), _MOST_IN_PACK))
 
     def to_json(self) -> str:

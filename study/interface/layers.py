@@ -11,8 +11,8 @@ from torch import Tensor, nn
 class PackLayer(Protocol):
     """A `torch.nn.Module` whose parameters may have a leading axis of trials.
 
-    A trial's results must be bit-identical in any pack, since `torch.func.vmap` doesn't transform the layer's
-    operations. Any module class with these three members counts as a pack layer; `units.Unit` has them.
+    `torch.func.vmap` doesn't transform the layer's operations, so the layer itself must give each trial bit-identical
+    results in any pack. Any module class with these three members counts as a pack layer; `units.Unit` has them.
     """
 
     @property

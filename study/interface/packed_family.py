@@ -267,7 +267,7 @@ class PackedFamily(Family):
         return [name for name, declared in self.hyperparameters.items() if declared.is_searchable]
 
     def shape(self, cell: Content) -> tuple[object, ...]:
-        """Return the cell's recipe and protocol; trials of a pack may differ in learning rate and schedule only."""
+        """Return the recipe and protocol; trials of a pack may differ in learning rate, schedule and warm-up only."""
         return (recipe_text(cell), *(cell.values[name] for name in _PROTOCOL))
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:

@@ -31,7 +31,7 @@ class Pruning:
         factor: reduction factor of halving, > 1.
         every: steps between two rungs of the median rule.
         after: number of trials of other cells that must have reached a rung before a trial is stopped there.
-        complete_from: seed from which on trials are never stopped; None to allow stopping all.
+        complete_from: trials with this or a greater seed are never stopped; None if all may be stopped.
 
     Example:
         >>> rule = Pruning(method="halving", metric="loss", is_higher_better=False, first=10, factor=3, after=2)

@@ -26,12 +26,12 @@ def reference_bound(
     r"""Compute the bound of a metric from the values of reference trials.
 
     Let n be the number of values, m their mean, s their sample standard deviation (divisor n - 1), and t the quantile
-    of Student's t distribution with n - 1 degrees of freedom at `level`:
+    at `level` of Student's t distribution with n - 1 degrees of freedom:
 
     - ``mean``: m + t s / sqrt(n), the one-sided confidence bound of the references' mean. This is the criterion of
-      Madsen and Johansen, Neural Arithmetic Units (ICLR 2020), appendix on sequential MNIST. A perfect learner, whose
-      metric is distributed as the references', meets it with a probability below `level`: T(t / sqrt(n + 1)) for normal
-      values, where T is the distribution function of Student's t with n - 1 degrees of freedom.
+      Madsen and Johansen, Neural Arithmetic Units (ICLR 2020), appendix on sequential MNIST. A perfect learner is one
+      whose metric has the references' distribution. It meets this bound with a probability below `level`. For normal
+      values, the probability is T(t / sqrt(n + 1)), where T is the distribution function of the same t distribution.
     - ``prediction``: m + t s sqrt(1 + 1/n), the one-sided prediction bound of one more value. For normal values, a
       perfect learner meets it with probability `level`. Whitmore, The American Statistician 40 (1986) 141-143.
 

@@ -454,7 +454,7 @@ def plain(value: Any) -> Any:
     """Return a value as JSON data, with tuples as lists.
 
     Raises:
-        ValueError: if it isn't JSON data, which a user's validator may return, or a number isn't finite or too large.
+        ValueError: if it isn't JSON data, as after a user's validator, or a number is NaN, infinite or beyond 64 bits.
     """
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]

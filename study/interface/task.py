@@ -166,7 +166,7 @@ class Task(ABC):
 
     @property
     def most_in_pack(self) -> int:
-        """Largest number of trials in a pack, if the user sets no pack size; small if one trial keeps a core busy."""
+        """Largest number of trials in a pack without a user-set pack size; reduce it if one trial keeps a core busy."""
         return MOST_IN_PACK
 
     @property

@@ -71,7 +71,7 @@ def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
 
     Raises:
         KeyError: if neither the task nor a model set has this model.
-        TypeError: if the model is of a model set and the task's input and output sizes aren't known.
+        TypeError: if a model set has the model, and the task's input and output sizes can't be determined.
     """
     if model in task.model_names:
         return task.model(model)

@@ -108,8 +108,8 @@ class CodeFolder:
             bases: classes whose subclasses need no mark.
 
         Raises:
-            InputError: if the module doesn't exist or its import fails (the message has the failing line), if it
-                imports a module that isn't in the copy, or if it has no such object or that isn't marked.
+            InputError: if the module doesn't exist, its import fails (the message has the failing line), or it imports
+                a module that isn't in the copy; also if the object doesn't exist or isn't marked.
         """
         self.activate()
         known_modules = set(sys.modules)
@@ -177,7 +177,7 @@ class CodeFolder:
         return taken
 
     def _check_names(self) -> None:
-        # This package's names are refused even before it imports such modules: its own imports would find the folder's.
+        # This package's names are always refused: its own later imports would find the folder's modules instead.
         for name in sorted(self._names & {*sys.modules, *OURS}):
             path = _file(sys.modules[name]) if name in sys.modules else ""
             if not path or name in OURS or name in sys.stdlib_module_names or is_installed(Path(path)):

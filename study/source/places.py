@@ -50,7 +50,7 @@ def own_place(name: str, folder: Path) -> Path | None:
         The folder of the package or the file of the module; None if it isn't the user's own or doesn't exist.
 
     Raises:
-        InputError: if the folder has a module with the name of one of Python, this package or an installed package.
+        InputError: if a module in the folder has the name of a module of Python, this or an installed package.
     """
     beside, elsewhere = place_beside(name, folder), place_elsewhere(name)
     if beside is not None and beside.is_regular:
@@ -81,7 +81,7 @@ def place_beside(name: str, folder: Path) -> Place | None:
 
 
 def place_elsewhere(name: str) -> Place | None:
-    """Return the location of a top-level module on Python's search path without `COPIES`; nothing is imported.
+    """Return the location of a top-level module on Python's search path, outside `COPIES`, without importing it.
 
     Returns:
         The location; None if the module doesn't exist or has no source.

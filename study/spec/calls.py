@@ -103,9 +103,9 @@ class PruneTable(Table):
         method: ``halving`` or ``median``.
         metric: the compared metric; by default the search's objective, or else the first metric.
         first: the first step of a comparison.
-        factor: for halving, the factor between steps of comparison; one trial in so many continues.
+        factor: for halving, the ratio of successive steps of comparison; the best 1 / factor of the trials continue.
         every: for the median rule, the number of steps between comparisons.
-        after: the number of trials of other cells that a step must have seen before a trial is stopped there.
+        after: the number of trials of other cells that must have reached a step before a trial is stopped there.
     """
 
     method: choice(("halving", "median")) = "halving"  # type: ignore[valid-type]

@@ -36,7 +36,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
 
 
 def applied(values: Mapping[str, Any], inapplicable: Collection[str], family: Family) -> dict[str, Any]:
-    """Return the applicable values, with None for the others if the family allows omitting them."""
+    """Return the applicable values; inapplicable hyperparameters are None if the family leaves them out of calls."""
     applying = {name: value for name, value in values.items() if name not in inapplicable}
     return {**applying, **dict.fromkeys(inapplicable if family.leaves_out else ())}
 

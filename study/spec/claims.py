@@ -49,7 +49,7 @@ class Claim:
         is_below: whether the quantity is claimed to be below the bound, rather than above.
         bound: the number to compare with; for pairs, the difference to exceed.
         cells: the cells.
-        others: the cell that each is compared with; empty if they are compared with a number.
+        others: the comparison cell of each of `cells`; empty if these are compared with a number.
         metric: the metric's declaration; None for quantities of success.
     """
 
@@ -89,7 +89,7 @@ class Claim:
 
     @property
     def compared(self) -> list[tuple[Cell, ...]]:
-        """The judged cells, each with the cell that it is compared with, if any."""
+        """The judged cells, each with its comparison cell if there is one."""
         return [(cell, *self.others[place : place + 1]) for place, cell in enumerate(self.cells)]
 
 

@@ -37,8 +37,8 @@ class CompareTable(Table):
 
     Args:
         factor: the hyperparameters or axes of the grid, or the model, in which the methods differ.
-        at: all other swept hyperparameters and axes, at each value of which methods are compared; may be left out.
-        tune: hyperparameters for which each method takes its best values, chosen by other seeds than those compared.
+        at: all other swept hyperparameters and axes; methods are compared at each of their values. May be left out.
+        tune: hyperparameters that are tuned for each method, by other seeds than those of the comparison.
     """
 
     factor: _Names

@@ -42,7 +42,7 @@ class Document:
         problems: the mistakes found so far.
         replaced: places with overridden values, which have no line.
         notices: sentences on side effects of overrides.
-        places: for values of a configuration file, its name and line.
+        places: for each value from a configuration file, that file's name and the line.
     """
 
     data: Any = None

@@ -27,7 +27,7 @@ def load_function(
 
     Args:
         spec: the study that names the function.
-        data: the file's content; its hyperparameters are those of an argument `config` without declared fields.
+        data: the file's content. An argument `config` without declared fields takes the hyperparameters in it.
         folder: the folder of the study file, searched first for modules.
         identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
 

@@ -65,7 +65,7 @@ class Level:
 
     Args:
         fixed: hyperparameters with one value.
-        axes: the swept axes; in a search, the ends of each range, and the choices.
+        axes: the swept axes; in a search, also an axis for each range, with its ends or choices.
         ranges: hyperparameters that a search chooses, each a `RangeTable`.
         conditions: the conditions under which hyperparameters apply.
     """
@@ -197,8 +197,8 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
 
     Args:
         level: the model's level.
-        names: the hyperparameters to yield; only axes that set these, or hyperparameters that they depend on, vary.
-            None for all.
+        names: the hyperparameters to yield; None for all. Axes vary only if they set one of these hyperparameters, or
+            one on which these depend.
     """
     conditions = level.conditions
     needed = None if names is None else conditions.controls(names).union(names)

@@ -75,7 +75,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
     Args:
         file: a path, or a preset's name.
         overrides: values that replace those of the file.
-        identify: returns the identity of own code; by default, that of code new to every store.
+        identify: returns the identity of own code; by default `SourceCode.identity`, without looking into a store.
 
     Raises:
         SpecError: if the file has mistakes.
@@ -118,7 +118,7 @@ def parse_spec(
         folder: the folder searched first for own modules; None for the working folder.
         declared: the stored declarations of a study's code, for a study of a store; None to import the code.
         overrides: values that replace those of the file, also in the spec's text.
-        identify: returns the identity of own code; by default, that of code new to every store.
+        identify: returns the identity of own code; by default `SourceCode.identity`, without looking into a store.
 
     Raises:
         SpecError: if the file has mistakes.
@@ -324,8 +324,8 @@ def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Coll
     """Validate the file's values; after a mistake, drop the invalid values and validate the others.
 
     Returns:
-        The study without invalid values, or None if it needs them; and the dropped hyperparameters, with `model`,
-        `ranges` and `claims` if these have mistakes.
+        A pair. First, the study without invalid values; None if it can't exist without them. Second, the names of the
+        dropped hyperparameters, and `model`, `ranges` and `claims` if these have mistakes.
     """
     data, unread, reported = copy.deepcopy(document.data), set[str](), set[Path]()
     while True:
@@ -372,7 +372,7 @@ def _place_of(path: Path) -> Path:
 
 def _placeholders(class_: type[Spec]) -> Mapping[str, Any]:
     """Return valid placeholders of required keys, by name."""
-    # Before the code is imported, a name without lookup.
+    # A study has a family only after the import of its code; any installed family serves until then.
     family = getattr(class_, "family", None) or next(iter(families()), None)
     task, model = ("unknown", "unknown") if family is None else (family.tasks[0], family.plainest_model)
     return {**_PLACEHOLDERS, "task": {"name": task}, "models": [model]}

@@ -279,7 +279,10 @@ class _Declaring:
             return None
 
     def _mistake_of(self, reason: str, fields: Mapping[str, Hyperparameter]) -> tuple[Place, str]:
-        """Return the place and message of a task's failure: at the field whose name or file the reason begins with."""
+        """Return the place and message of a task's failure.
+
+        The place is a field if the reason begins with the field's name or file, otherwise the task.
+        """
         set_here = {name: value for name, value in (self._spec.task.model_extra or {}).items() if name in fields}
         for name, value in set_here.items():
             if reason.startswith(f"{name} ") or (fields[name].data is not None and reason.startswith(str(value))):

@@ -134,7 +134,7 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
 
 
 def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode | None) -> Iterator[str]:
-    """Yield a notice for each likely oversight: no seed, unused hyperparameters, code that isn't in ids."""
+    """Yield a notice for each likely oversight: no seed, unused hyperparameters, code that isn't part of trial ids."""
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:
         yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"

@@ -96,7 +96,7 @@ class Until(Table):
 
     Args:
         half_width: the wanted half-width of the interval of the success rate, or of a metric's mean.
-        different_from: the model whose cells all other cells are compared with.
+        different_from: the model whose cells are compared with all other cells.
         claims: ``decided``, for seeds until the study's claims are decided.
         metric: the judged metric, instead of success.
         max: the greatest number of seeds of a cell.
@@ -193,7 +193,9 @@ class SeedsTable(Table):
 
     @property
     def combined(self) -> tuple[int, ...]:
-        """The seeds that encode the combinations of the sources' seeds; a missing init or data equals the other.
+        """The seeds that encode the combinations of the sources' seeds.
+
+        If only one of init and data has seeds, both sources use them.
 
         In a nested design, the first init seed has the first n data seeds, the second the next n, and so on.
         """

@@ -217,11 +217,11 @@ class Spec(SettingsTable):
 
     Attributes:
         family: the family that declares the hyperparameters.
-        tables: tables that set hyperparameters besides those of `SettingsTable`, each with the prefix of its keys
-            elsewhere.
+        tables: further tables that set hyperparameters, each with a prefix. The prefix and a key of the table make a
+            hyperparameter's name.
 
     Args:
-        standardise: the metric of trials' starts by which success rates are standardised; empty for none.
+        standardise: the metric, known at a trial's start, by which success rates are standardised; empty for none.
         points: the points of an unnamed axis; in a search, its first candidates.
     """
 
@@ -286,7 +286,8 @@ class Spec(SettingsTable):
     def criterion(self) -> dict[str, Bound] | None:
         """The bounds that a solved trial's metrics satisfy; None if the trials' cells contain the criterion.
 
-        Empty without a criterion, or if references set it (`reference_criterion`) and no single trial is judged.
+        Empty if there is no criterion, or if it is set by references (`reference_criterion`), so that no trial can be
+        judged by itself.
         """
         return None
 
@@ -381,7 +382,7 @@ class TaskSpec(Spec):
     `spec_class` makes the class for a family of tasks.
 
     Attributes:
-        prefixes: for each table besides fixed, grid, zip and ranges, the prefix of its keys elsewhere.
+        prefixes: the prefix of each further table (see `Spec.tables`), by its name.
 
     Example:
         >>> from study.plugins.families import family_named

@@ -65,7 +65,7 @@ class Step:
     Args:
         step: the step, >= 0, in the function's own unit.
         metrics: declared metrics by name; values may be NaN or infinite.
-        state: state to resume from; None without one. The function may change it in the next step: copy it before.
+        state: state to resume from; None without one. Copy it before the next step, which may change it.
         undeclared: other reported numbers by name.
     """
 

@@ -1,7 +1,7 @@
 """Seeding of the global random generators of `random`, numpy and torch from a trial's seed.
 
-A function that draws from them becomes reproducible. torch takes seconds to import, so it isn't imported for this: it
-is seeded now if it is imported already, and otherwise as soon as another module imports it.
+A function that draws from them becomes reproducible. torch takes seconds to import, so this module doesn't import it.
+torch is seeded at once if it has been imported, and otherwise as soon as another module imports it.
 
 Not covered:
 

@@ -115,7 +115,8 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
 class Study:
     """A study, loaded from a file by `load` or opened from a store by `open_study`.
 
-    Results are read from the store on each access.
+    Results are read from the store on each access. Methods that read them raise `UnknownStudyError` if the store lacks
+    the study.
 
     Args:
         name: the study's name.
@@ -202,7 +203,8 @@ class Study:
 
         Raises:
             KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it; checkpoints are kept.
-            InputError: if no engine trains a cell.
+            InputError: if no engine trains a cell, the device doesn't exist, or the study was opened, not loaded.
+            BusyError: if the study is running already.
         """
         from study.run import Ending
 
@@ -553,6 +555,9 @@ class Study:
 
         Returns:
             The paths of the written files.
+
+        Raises:
+            InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report
@@ -582,7 +587,16 @@ class Study:
         return pd.DataFrame(comparison_rows(results.rows, results.against))
 
     def sync(self) -> int:
-        """Publish the trials that MLflow lacks, and the report; return the number of these trials."""
+        """Publish the report, and the trials that MLflow lacks or has with other values.
+
+        Returns:
+            The number of published trials.
+
+        Raises:
+            InputError: if no MLflow address is set, or the study has no results.
+            TrackingError: if MLflow can't be reached.
+            ReportError: if a part of the report failed.
+        """
         from study.results.load import require_results
         from study.results.study import sync
 

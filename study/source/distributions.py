@@ -29,7 +29,7 @@ def distribution_of(import_string: ImportString) -> str:
 
 
 def check_distributions(expected: Iterable[str]) -> None:
-    """Check that this machine has the package versions that a study was started with.
+    """Check that this machine has the package versions with which a study was started.
 
     Args:
         expected: names and versions, as ``name==1.2``.

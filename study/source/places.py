@@ -1,7 +1,7 @@
 """Origin of top-level modules: the user's own, an installed package's, Python's, or this package's.
 
-The user's own modules lie beside the study file, or anywhere on the search path outside the folders of installed
-packages, such as through `PYTHONPATH` or `pip install -e`.
+The user's own modules lie beside the study file, or on the search path outside the folders of installed packages.
+`PYTHONPATH` and `pip install -e` add such folders to the search path.
 """
 
 from __future__ import annotations

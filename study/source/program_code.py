@@ -24,8 +24,8 @@ SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
 def read_program_code(program: Program, folder: Path, include: Sequence[str] = ()) -> SourceCode:
     """Read the code of a program, without running it.
 
-    The code consists of the files of the folder that the command names, the module after ``-m``, and the user's own
-    modules that these import, recursively, as `read_source_code` finds them.
+    The code consists of the folder's files that the command names, the module after ``-m``, and the user's own modules
+    that these import. Imports are followed recursively, as by `read_source_code`.
 
     Args:
         program: the program.

@@ -48,7 +48,7 @@ class ClaimTable(Table):
         quantity: success_rate, solved_at, time_to_success or a metric; the key's value in the file.
         exceeds: a number, or the cells to compare with.
         below: a number, or the cells to compare with.
-        by: the least difference from the cells to compare with.
+        by: the least difference from the compared cells.
         at: the values of swept hyperparameters and axes; empty for every cell, None if the file has none.
     """
 

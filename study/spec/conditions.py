@@ -15,7 +15,7 @@ class Conditions:
     """Conditions of hyperparameters on the values of others.
 
     Args:
-        allowed: for each hyperparameter with a condition, the allowed values of the hyperparameters it depends on.
+        allowed: for each hyperparameter with a condition, the allowed values of the hyperparameters in it.
 
     Example:
         >>> conditions = Conditions({"momentum": {"optimizer": ["sgd"]}, "nesterov": {"momentum": [0.9]}})

@@ -1,7 +1,7 @@
 """States of training functions as named arrays without pickle, so that loading a state can't run code.
 
-A state may be a number, a string, True, False, None, bytes, a numpy array or number, a torch tensor, or a nested dict,
-list or tuple of these. Keys of dicts are strings or integers. Tensors are loaded on the CPU. The function must convert
+A state may be a number, string, bool, None, bytes, numpy array, numpy number or torch tensor, or a nested dict, list or
+tuple of these. Keys of dicts are strings or integers. Tensors are loaded on the CPU. The function must convert
 other objects to these types, for example to bytes.
 """
 

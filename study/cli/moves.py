@@ -107,7 +107,8 @@ _runs_options = together(
     click.option("--seed", metavar="COLUMN", help="Column of seeds. Default: found by its name."),
     click.option("--without-seeds", is_flag=True, help="Number the runs, since their seeds are random and unknown."),
     click.option(
-        "--by", help="Columns whose values define the rows: lr,optimizer. Default: all that vary but the seed."
+        "--by",
+        help="Columns whose values define the groups, such as lr,optimizer. Default: all that vary but the seed.",
     ),
     click.option(
         "--metric",

@@ -92,7 +92,7 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     show_default=True,
     help="Where to read the results of studies.",
 )
-@click.option("--by", help="Columns whose values define the rows: model,operation. Default: those that vary.")
+@click.option("--by", help="Columns whose values define the rows, such as model,operation. Default: those that vary.")
 @click.option(
     "--compare",
     metavar="published|NAME|FILE",
@@ -143,7 +143,7 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
 @click.option(
     "--columns",
     metavar="COLUMN,...",
-    help="Statistics in cells.tex and report.md, by their names in cells.csv: success_rate,solved_at_mean.",
+    help="Statistics in cells.tex and report.md, by their names in cells.csv, such as success_rate,solved_at_mean.",
 )
 @JSON
 def report(

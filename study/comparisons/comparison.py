@@ -241,7 +241,10 @@ def _with_rows(
         (row, s, there[v]) for row, (v, s) in enumerate(zip(rows.values, rows.summaries, strict=True)) if v in there
     ]
     if not matched:
-        raise InputError(f"--compare {name}: none of its cells matches a cell of this report in {', '.join(rows.keys)}")
+        raise InputError(
+            f"--compare {name}: none of its cells matches a cell of this report in {', '.join(rows.keys)}; "
+            "choose a study with some equal values"
+        )
     metric = _compared_metric(rows, others, name)
     pairs = [(row, s, other) for row, s, other in matched if _has_value(s, metric) and _has_value(other, metric)]
     alone = len(rows.summaries) - len(pairs)

@@ -53,7 +53,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
             for question in questions[:_MOST_QUESTIONS]
         ]
         more = len(questions) - _MOST_QUESTIONS
-        parts += [f"and {more} more questions"] if more > 0 else []
+        parts += [f"and {more} more comparisons"] if more > 0 else []
     if not parts:
         alike = f"no two {rows.noun}s that differ in one hyperparameter alone have all of their trials"
         parts = [f"nothing can be compared: {alike}"]
@@ -113,7 +113,7 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     ]
     parts = [f"The best of {effort}, {numbers[0]}, {finding} with fresh seeds"]
     parts += [f"{words.join_and(equal)} did as well"] if equal else []
-    parts += [] if best.complete else [f"incomplete: {best.seeds - best.ended} of them are missing"]
+    parts += [] if best.complete else [f"incomplete: {numbers[0]} lacks {best.seeds - best.ended} of its trials"]
     parts += [f"{len(rows)} candidates were confirmed"] if len(rows) > 1 else []
     return "; ".join(parts) + "."
 
@@ -326,7 +326,7 @@ def _reason(finding: Finding | None, first: str, second: str) -> str:
     p = f"p {_compared_with(finding.p_adjusted or 0.0)}"
     if finding.winner is not None:
         other = finding.second if finding.winner == finding.first else finding.first
-        return f"{finding.winner} is better than {other} ({p}{_lacking([finding])}), but not than all others"
+        return f"{finding.winner} is better than {other} ({p}{_lacking([finding])}), but isn't known to beat all others"
     return f"{first} and {second} are not distinguished ({p}{_lacking([finding])})"
 
 

@@ -247,6 +247,8 @@ def _with_device(options: Options, own: Engine | None) -> Options:
         return options
     device = cluster.GPU if own.limits.gpus else cluster.CPU
     if options.device not in ("auto", device):
-        must = "resources: {gpus: 1}, or a share" if device == cluster.CPU else "no gpus under resources"
-        raise InputError(f"--device {options.device} needs a study file with {must}; change one of them")
+        must = "resources: {gpus: 1}, or 0.5 for half a GPU" if device == cluster.CPU else "no gpus under resources"
+        raise InputError(
+            f"--device {options.device} needs a study file with {must}; leave out --device, or change the file"
+        )
     return replace(options, device=device)

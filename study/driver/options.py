@@ -39,9 +39,11 @@ class Options:
     tracking_uri: str | None
     engine: str = _option("auto", "auto, or an engine's name.")
     device: str = _option("auto", "Where packs train.", choices=("auto", "cpu", "cuda"))
-    pack_size: int | None = _option(None, "Trials in a pack. Default: chosen to fit.", least=1)
+    pack_size: int | None = _option(
+        None, "Trials that train together. Default: by cores and memory; results don't depend on it.", least=1
+    )
     workers: int | None = _option(
-        None, "Workers to request from a cluster, which may grow. Default: as many as it has room for now.", least=1
+        None, "Workers to request; a cluster that scales may add nodes. Default: as many as have room now.", least=1
     )
     packs_per_gpu: int = _option(1, "Packs that share one GPU.", least=1)
     checkpoint_every_s: float = _option(60.0, "Seconds of training between checkpoints.", least=0)
@@ -49,7 +51,7 @@ class Options:
         300.0, "Seconds without a heartbeat after which a worker is killed and its packs are reassigned.", least=1
     )
     keep_going: bool = _option(
-        False, "Go on even if the first ten trials, or those of a cell, fail for the same reason."
+        False, "Go on even if the first ten trials of the run, or of a cell, all fail for the same reason."
     )
     cpus: int | None = _option(None, "Cores of this machine to use. Default: all.", least=1, is_local=True)
     local: bool = _option(False, "Run packs one after another in this process, for debuggers.", is_local=True)

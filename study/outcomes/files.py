@@ -243,7 +243,10 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     stripped = [name.strip() for name in names]
     repeats = sorted({name for name in stripped if stripped.count(name) > 1})
     if repeats:
-        raise InputError(f"{path} has more than one column {', '.join(map(repr, repeats))}: names must differ")
+        raise InputError(
+            f"{path}: several columns are called {' and '.join(map(repr, repeats))} (spaces at the ends don't count); "
+            "rename all but one"
+        )
 
 
 def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:

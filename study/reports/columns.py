@@ -15,7 +15,7 @@ _VALUES = {
     "": "text", "id": "16 hex digits", "flag": "true or false", "count": "integer >= 0", "rate": "0 to 1",
 }  # fmt: skip
 _UNITS = {"metric's": "the metric's"}
-"""What `notes` abbreviates."""
+"""Abbreviated units in the tables that `notes` parses."""
 
 
 @dataclass(frozen=True)

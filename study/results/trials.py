@@ -32,7 +32,7 @@ _ACROSS = 4
 MOST_TRIALS = 50
 """The most trials of a row whose learning curves and gates are shown."""
 _GATE_ROWS = 1000
-"""Validation rows that gates are averaged over; all 10,000 take ten times as long and change a gate by at most 0.01."""
+"""The number of validation rows in a mean gate; all 10,000 take ten times as long and change a gate by at most 0.01."""
 
 
 @dataclass(frozen=True)

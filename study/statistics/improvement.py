@@ -11,8 +11,8 @@ from study.statistics.checks import Floats, check_confidence
 from study.statistics.seed_values import MeanOverCells, Sample, SeedValues, blocks, student
 
 _PRIOR = 0.25
-"""The weight, in seeds, of a coin flip's variance that is added to both variances of the ratio r. Without it, nothing
-is known of the variance if all trials of one method are better."""
+"""The weight, in seeds, of a coin flip's variance that is added to both variances of the ratio r. Without it, r would
+be 0/0 if all trials of one method are better."""
 
 
 def probability_of_improvement(

@@ -23,13 +23,13 @@ from study.statistics.solved_at import means, medians
 from study.statistics.sparsity_error import BetaLikelihood
 
 _STEP = math.sqrt(float(special.chdtri(2, 0.005))) / 5
-"""The standard errors between two points of the profile: five steps to the 99.5% quantile of χ²₂."""
+"""The step between two points of the profile, in standard errors: five steps reach the 99.5% quantile of χ²₂."""
 
 _BETTER = 0.001
-"""The decrease of the deviance at a point of the profile at which the fit restarts from there."""
+"""The fit restarts from a point of the profile where the deviance is lower by more than this."""
 
 _NO_HESSIAN = 1.781e-5
-"""Below this parameter, the numerical Hessian steps by 1e-4, not relatively, out of the support: the fit fails."""
+"""Below this parameter, the numerical Hessian's absolute step of 1e-4 leaves the support, so the fit fails."""
 
 _EDGE = 1e-16
 """The distance by which values at an end were moved inside [0, 1/2]."""

@@ -13,7 +13,7 @@ from study.statistics.components import Mask, has_pairs, known_trials, likely_sh
 
 _BISECTIONS = 20
 _QUANTILES = (np.arange(20) + 0.5) / 20
-"""Quantiles of the variance, whose shares represent all likely shares."""
+"""Quantiles of the rate's variance; the shares found there represent all likely shares."""
 
 _NEAR_ZERO = 1e-9
 

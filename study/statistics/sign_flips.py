@@ -24,7 +24,8 @@ _BLOCKS = 2**11
 
 _TILT_STEP = 1.25
 _LEAST_TILT, _GREATEST_TILT = 0.02, 40.0
-"""The range of the tilts in Chernoff's bound, over the greatest and the least difference, and their ratio."""
+"""The least tilt in Chernoff's bound, divided by the greatest difference, and the greatest tilt, divided by the
+least."""
 
 
 def paired_differences(first: Values, second: Values) -> Floats:

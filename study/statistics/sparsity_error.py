@@ -18,8 +18,8 @@ FLOAT32_SPACING = 2.0**-24
 """The distance from 1 to the float32 below it: weights nearer to 1 can't be distinguished from 1."""
 
 _BELOW = 16
-"""The divisor of the least observed distance in the number that replaces zero. Of 1 to 64, it has the coverage nearest
-to the confidence if weights are rounded to float32 (docs/explanation/statistics.md)."""
+"""The divisor of the least observed distance in the number that replaces zero. Among the divisors from 1 to 64, its
+coverage is nearest to the confidence if weights are rounded to float32 (docs/explanation/statistics.md)."""
 
 _TINY = float(np.finfo(np.float64).tiny)
 

@@ -16,7 +16,7 @@ LEAST_TUNED_SEEDS = 4
 """The fewest seeds with which both halves still have a seed when one is dropped."""
 
 _LEAST_SHARE = 0.5
-"""The least share of the seeds with an outcome for a value to be a candidate."""
+"""A value is a candidate if at least this share of the seeds has an outcome there."""
 
 _OPTIMISM_SHARE = 0.5
 """The share of the optimism by which an end of the interval moves, chosen by `python -m benchmarks.tuned`."""

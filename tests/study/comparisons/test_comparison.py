@@ -36,7 +36,7 @@ def test_printed_means_have_a_caution():
     """Published seeds are estimated by the same method; printed means alone get a caution about their method."""
     cells = [(cell, {"solved": 9, "unsolved": 1}) for cell in (published_cell("NMU"), arithmetic_cell("NMU"))]
     printed, from_seeds = (c.beside for c in compared_cells(summaries_of(*cells)))
-    assert "makes 86,000 of 38 seeds at 4,000 and one at 1,020,000" in printed.caution
+    assert "and one at 1,020,000 it is 86,000 instead of 30,051" in printed.caution
     as_printed = statistics.as_published([4000] * 38 + [1_020_000], [0.1, 0.2] * 19 + [0.1], 39)
     assert as_printed.solved_at_mean == pytest.approx(86_000, rel=1e-3)
     assert (from_seeds.source, from_seeds.caution) == ("static_seeds", "")

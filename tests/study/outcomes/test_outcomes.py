@@ -215,7 +215,7 @@ def test_infinite_numbers_are_refused(tmp_path):
         ("", "is empty"),
         (HEAD, "has no rows"),
         ("model,seed\nNMU,1\n", "no column solved or outcome: give a success criterion, as in --success"),
-        ("seed,seed,solved\n1,1,True\n", "more than one column 'seed'"),
+        ("seed,seed,solved\n1,1,True\n", "several columns are called 'seed'"),
         (HEAD + "NMU,2,0,True,7000\nNMU,2,1,False,,,,\n", "row 2: 8 values in 6 columns"),
         (HEAD.replace("solved,", "outcome,", 1) + "NMU,2,0,sloved,7000,0.1\n", "did you mean solved?"),
         (HEAD.replace(",solved,", ",outcome,") + "NMU,2,0,pending,,\n", "no run has ended"),

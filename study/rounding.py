@@ -57,8 +57,8 @@ def half_width(numbers: Sequence[float]) -> float | None:
 def interval_place(numbers: Sequence[float], digits: int) -> int | None:
     """Return the last place that an interval justifies.
 
-    It is the place of the first digit of a tenth of the half-width. If the largest number, rounded to `digits` digits,
-    ends at a coarser place, that place is used, up to the place of the first digit of a third of the half-width.
+    It is the place of the first digit of a tenth of the half-width, or the last of the first `digits` digits of the
+    largest number if that place is coarser. It is never coarser than the first digit of a third of the half-width.
 
     Returns:
         The power of ten; None without a half-width.

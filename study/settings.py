@@ -4,8 +4,8 @@ The order of precedence is: the command line, the environment, ``study.toml`` in
 ``study.toml``, and a command's defaults.
 
 The working folder and its ``study.toml`` may be somebody else's: cloned, unpacked, shared. Servers receive tokens and
-passwords, so a server from this file is used only if it is on this machine, or if the user's own file names it, too.
-A command from this file is never run.
+passwords. So a server from this file is used only if it is on this machine, or if the user's own file names it, too. A
+command from this file is never run.
 """
 
 from __future__ import annotations

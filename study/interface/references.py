@@ -25,8 +25,8 @@ def reference_bound(
 ) -> float | None:
     r"""Compute the bound of a metric from the values of reference trials.
 
-    Let n be the number of values, m their mean, s their sample standard deviation (divisor n - 1), and t the quantile
-    at `level` of Student's t distribution with n - 1 degrees of freedom:
+    Let n be the number of values, m their mean, and s their sample standard deviation (divisor n - 1). Let t be the
+    quantile at `level` of Student's t distribution with n - 1 degrees of freedom. The bounds are:
 
     - ``mean``: m + t s / sqrt(n), the one-sided confidence bound of the references' mean. This is the criterion of
       Madsen and Johansen, Neural Arithmetic Units (ICLR 2020), appendix on sequential MNIST. A perfect learner is one

@@ -557,7 +557,9 @@ class Study:
             The paths of the written files.
 
         Raises:
-            InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
+            InputError: if a file that isn't part of a report would be overwritten, a statistic or trial doesn't exist,
+                or the trial's weights aren't stored.
+            ReportError: if a part of the report failed; all others are written.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report

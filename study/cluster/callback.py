@@ -187,7 +187,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     def _end_silent_workers(self) -> None:
         now = time.monotonic()
-        # Don't count time without reports because the driver waited for its store or the machine slept.
+        # Time in which the driver waited for its store, or the machine slept, doesn't count as silence.
         blocked_s = max(0.0, now - self._checked_at - _USUAL_PAUSE_S)
         self._checked_at = now
         for worker in self._last_report_at:

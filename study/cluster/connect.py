@@ -32,8 +32,8 @@ _HEAD_IS_BACK = "the cluster's head answers again"
 _ANSWER_TIMEOUT_S = 600.0
 _OBJECT_STORE_BYTES = 128 * 2**20
 
-# Read by Ray on import: one minute instead of ten for workers to end on machines that don't answer; no usage reports;
-# no CSV, JSON and TensorBoard files of trials; no snapshots of its state; no signal handler.
+# Ray reads these on import. They switch off usage reports, trials' files (CSV, JSON, TensorBoard), snapshots of Ray's
+# state, and its signal handler. Workers on machines that don't answer get one minute to end, not ten.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -147,7 +147,7 @@ class Engines:
         least = min((count for count in answers if count is not None), default=None)
 
         def at_once(cell: Cell) -> int | None:
-            # A search reaches shapes that weren't in the plan when the GPU was asked.
+            # A search tries shapes that weren't in the plan when the GPU was measured: use the smallest number.
             count = counts.get(shape_key(cell), least)
             return None if count is None else max(1, count // self.options.packs_per_gpu)
 

@@ -241,7 +241,7 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
     return float(update_s + evaluation_s) / len(pack.trials)
 
 
-# A shape takes a second or two to measure, so of more shapes only the first ones and the last are measured.
+# Each shape takes a second or two to measure. If there are more, only the first ones and the last are measured.
 _MOST_SHAPES = 8
 
 

@@ -59,7 +59,7 @@ def beat(
 
     Args:
         study: the study's name.
-        counts: numbers of trials by outcome, of those done, and of all.
+        counts: numbers of trials: all, done, and by outcome.
         console: where to print it.
         left_s: seconds until all are done; None if unknown.
         workers: number of packs in training.

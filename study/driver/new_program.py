@@ -124,7 +124,7 @@ def try_program(
         words: the words of the command.
         folder: folder of the study file; paths in the command are relative to it.
         swept: hyperparameters of a sweep with values; the command gets an option for each one without a placeholder.
-        options: option names by hyperparameter, where they differ.
+        options: the program's option name for each hyperparameter with another name.
         include: files of the code that the command doesn't name.
         seed: the seed of the run.
 

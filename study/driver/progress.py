@@ -61,7 +61,7 @@ class Board:
         """Set the metric and the cells' names of running values.
 
         Args:
-            names: returns a short name of each cell by id; called at the first value, since many cells take long.
+            names: returns a short name of each cell by id; called at the first value, since naming many cells is slow.
             metric: the name of the first metric.
             title: its name for readers.
         """
@@ -113,7 +113,7 @@ class Board:
         before = self._running.get(progress.pack_id)
         start = progress.begun_at if before is None else before.iteration
         self._running[progress.pack_id] = progress
-        if before is None:  # updates before its checkpoint weren't made now
+        if before is None:  # it resumed: an earlier run made the updates before
             self._left -= start * progress.trials
         self._count((progress.iteration - start) * progress.trials)
         if is_first:

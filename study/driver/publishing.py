@@ -30,7 +30,7 @@ class Publication:
 
     Args:
         folder: the study's part of the store.
-        packs: the study's packs, as MLflow gets them.
+        packs: reads the study's packs for MLflow.
         report_into: the folder of the report.
         publisher: sends results to MLflow; None to publish nothing there.
         patience: waits for a store that is away.
@@ -43,7 +43,7 @@ class Publication:
         self.publisher = publisher
 
     def judge_again(self, patience_s: float) -> None:
-        """Publish trials that are judged only at the end with their present outcomes."""
+        """Publish the present outcomes of trials that are judged only at the end."""
         if self.publisher is not None:
             self._packs.judge(self._patience(self._folder.read_results, patience_s))
             self.publisher.catch_up()
@@ -81,13 +81,13 @@ def publication(
         plan: the study's plan.
         folder: its part of the store.
         uri: the MLflow server; None to publish nothing there.
-        console: where it is reported.
+        console: where missed results are reported.
         patience: waits for a store that is away.
     """
     without = in_series_only(plan.metrics, plan.spec.named_metrics)
     packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)
     if plan.judges_at_the_end and uri is not None:
-        packs.judge(patience(folder.read_results))  # their last published outcomes
+        packs.judge(patience(folder.read_results))  # as the last run published them
     with report_folder(folder) as report_into, _publisher(plan, packs, uri, console) as publisher:
         if publisher is not None:  # an earlier run may have been killed, or may have had no MLflow
             publisher.catch_up()

@@ -94,7 +94,7 @@ class Engine(ABC):
         name: the name under which a package offers it.
         devices: the devices that it trains on, of ``cpu`` and ``cuda``.
         has_files: whether its trials may write files; it must then implement `with_folders`.
-        backends: other names in its results and checkpoints, one for each backend with bits of its own.
+        backends: other engine names in its results and checkpoints, one per backend that rounds differently.
     """
 
     name: str

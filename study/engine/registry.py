@@ -50,10 +50,13 @@ def pack_key(name: str, cell: Cell, devices: Iterable[str], own: Engine | None =
     """Return the key that all trials of a pack share, on any of the given devices.
 
     Args:
-        name: as for `engine_for`, as are cell and own.
-        cell: see there.
-        devices: of ``cpu`` and ``cuda``.
-        own: see there.
+        name: as for `engine_for`.
+        cell: as for `engine_for`.
+        devices: any of ``cpu`` and ``cuda``.
+        own: as for `engine_for`.
+
+    Raises:
+        InputError: as `engine_for` does.
     """
     engines = [engine_for(name, cell, device, own) for device in devices]
     return tuple((engine.name, engine.pack_key(cell)) for engine in engines)

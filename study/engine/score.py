@@ -41,7 +41,7 @@ class Scores(ABC):
         protocol: length of training and times of evaluations, the same for all trials.
         trials: their number.
         metrics: metrics of each evaluation; the first one selects the best step.
-        finite: metrics that must be finite for a best step, and by which a trial has diverged.
+        finite: metrics that must be finite at the best step; a trial whose last ones aren't finite has diverged.
         dtype: dtype of the metrics.
     """
 
@@ -197,7 +197,7 @@ class Scores(ABC):
         ]
 
     def updates(self) -> npt.NDArray[np.int64]:
-        """Count the updates that each trial has made by its end, int64 [trials]; one that still trains makes all."""
+        """Return the number of updates until each trial's end, int64 [trials]; all updates if it still trains."""
         ended = self._ended_at * self.protocol.evaluate_every
         return np.where(self.active, self.protocol.iterations + 1, ended)
 

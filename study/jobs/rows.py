@@ -26,7 +26,7 @@ class Job:
         began_s: time of submission, in seconds since 1970.
         ended_s: time of its end, in seconds since 1970; None while it runs.
         node_id: id of the node of its command.
-        driver_id: Ray's id of the process that has connected to the cluster for it; None before that.
+        driver_id: Ray's id of the job's driver process; None before that connects to the cluster.
     """
 
     id: str

@@ -47,7 +47,7 @@ class Order:
         store: absolute path or URL.
         options: values of `JOB_OPTIONS` by name; for None or a missing one, the cluster's own settings apply.
         code: files of the study's own code and data by name, laid beside its file.
-        code_copy: digest of such files in the store, for the job; empty if there are none, or it gets `code`.
+        code_copy: digest of the store's copy of these files; empty without own code, or if `code` has the files.
         repository: fields of the user's repository, for the provenance of results.
     """
 

@@ -69,7 +69,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
     complaint = formats.FORMATS[version].complaint(kind, file.schema_arrow.remove_metadata())
     if complaint is not None:
         reason = f"it has other columns than schema version {version}, {complaint}"
-        if version < formats.SCHEMA_VERSION:  # a mistake in a later version must cost no result
+        if version < formats.SCHEMA_VERSION:  # perhaps this package is wrong about that version
             raise StoreError(
                 f"{where} can't be read, and is left where it is: {reason}. Move it away if it isn't needed"
             )

@@ -571,7 +571,7 @@ class StudyStore:
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
-        self._folder.clean()  # only now: a worker that misses its temporary file must find the new attempt
+        self._folder.clean()  # last: a worker whose file is removed must find the new attempt
         return attempt
 
     def attempt(self) -> str | None:

@@ -23,8 +23,8 @@ _BLOCK = 2**12
 def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
     """Compute points of the Sobol sequence as integers: x_n = sum of the bits of n, modulo 2, of x_(2^bit).
 
-    The sequence is that of `torch.quasirandom.SobolEngine`, from 0 on, in the order of the Gray code. In each
-    coordinate, 2^k points from a multiple of 2^k on have one point in each of 2^k equal intervals.
+    The sequence is that of `torch.quasirandom.SobolEngine`: it starts at 0 and follows the Gray code. If `start` is a
+    multiple of 2^k, the next 2^k points have, in each coordinate, one point in each of 2^k equal intervals.
 
     Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967;
     Antonov & Saleev, "An economic method of computing LPτ-sequences", 1979, for the order; Joe & Kuo, "Constructing
@@ -77,7 +77,7 @@ def _first_of_block(block: int, dimensions: int) -> Tensor:
 
 @lru_cache(maxsize=128)
 def _point(number: int, dimensions: int) -> Tensor:
-    """Compute one point by going through the sequence: with 100 coordinates, about a second to the 2^24th."""
+    """Compute one point by stepping through the sequence; the 2^24th with 100 coordinates takes about a second."""
     return _drawn(dimensions, number, 1)[0]
 
 

@@ -59,7 +59,7 @@ class Stream:
 
     Args:
         seeds: the seeds of the pack's trials.
-        iteration: 0 <= iteration < 2**32; or one per trial, for the kinds of `BY_ROW`.
+        iteration: 0 <= iteration < 2**32; or one per trial, if all draws are of kinds in `BY_ROW`.
         purpose: the use of the numbers.
         trial: inside `torch.func.vmap`, the trial's place in the pack, an int64 scalar; None for one trial alone.
 
@@ -208,7 +208,7 @@ class Stream:
 
 @lru_cache(maxsize=4)
 def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor:
-    """Draw an epoch's order for each trial, the permutation of the iteration of that number, int64 [trials, 1, n]."""
+    """Draw each trial's order of an epoch, int64 [trials, 1, n]; the epoch's number takes the iteration's place."""
     stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
     stream._calls = calls
     return stream._on_cpu(Draw("permutation", (n,)))[:, None]

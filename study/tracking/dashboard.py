@@ -162,7 +162,7 @@ def _ids_on_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapp
                 if experiment is not None and experiment.lifecycle_stage == "active":
                     ids[study] = str(experiment.experiment_id)
 
-    imported()  # imported first, so that the timeout is the server's alone
+    imported()  # imported first, so that the timeout doesn't include the import
     thread = threading.Thread(target=ask, name="links", daemon=True)
     thread.start()
     thread.join(timeout_s)

@@ -17,7 +17,7 @@ ENDED = {"FINISHED": 0, "FAILED": 1}
 
 @dataclass(frozen=True)
 class ExistingRun:
-    """A trial's existing run; `blank` without metrics, which are written all at once."""
+    """A trial's existing run; `blank` if it has no metrics yet, since all of them are written at once."""
 
     run_id: str
     start_ms: int

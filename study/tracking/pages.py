@@ -19,10 +19,11 @@ _FIRST_CHARTS = ("success_rate", "solved_at_median")
 # default columns.
 _VIEW_TAG = "mlflow.sharedViewState."
 # In its default order, by time, the dashboard hides runs below collapsed parents, and reads the newest hundred first,
-# which belong to few cells. Only keys with these names work.
+# which belong to few cells. It can't sort by keys of any other form.
 _BY_PLACE, _BY_NAME = f"tags.`{PLACE}`", "tags.`mlflow.runName`"
 _OF_CELLS = ("trials", "success_rate", "success_rate_lower", "success_rate_upper", "solved_at_median")
-# MLflow has no IN for tags. With the study's run, the page isn't empty before there are lines.
+# This excludes the other kinds, since MLflow has no IN for tags. The study's run is included, so that the page isn't
+# empty before there are lines.
 _STUDY_AND_LINES = " and ".join(f"tags.`{KIND}` != '{kind}'" for kind in ("trial", "cell", "curve", "charts"))
 _OUTCOME = "tags.`study.outcome`"
 _HOW_TO_READ = """

@@ -58,7 +58,7 @@ def port_for(port: int) -> int:
         InputError: if the port can't be used.
     """
     with socket.socket() as probe:
-        # As servers do: the port of a server that has just ended is then free.
+        # Servers set this option, too; with it, the port of a server that has just ended is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port))

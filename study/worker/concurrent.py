@@ -21,7 +21,7 @@ Work = Callable[[Pack], Iterator[Event]]
 
 # Concurrent packs' events are yielded together, at most this often: each report costs the driver some milliseconds.
 _EVERY_S = 1.0
-# Frames of a crash, the innermost ones: enough to reach the user's code below those of torch.
+# Innermost frames of a traceback to keep: enough to include the user's code that called torch.
 _MOST_FRAMES = 16
 
 

@@ -102,7 +102,7 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
         # -P: imports nothing from the working folder.
         [sys.executable, "-P", "-m", "study.worker.prepare"],
         stdin=subprocess.PIPE,
-        # Not the driver's: if it is killed, a reader of its output would wait for this process, too.
+        # Not the driver's output: its reader would wait for this process, too, if the driver is killed.
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(import_path())},

@@ -55,11 +55,11 @@ def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> 
 
 
 def _condition(name: str, study: OptunaStudy, notes: list[str]) -> dict[str, Any]:
-    """Return the condition for a parameter that only some trials have, by another parameter's values."""
+    """Return the `when` condition of a parameter that only some trials have; empty if there is none."""
     counts = {other: sum(other in trial.params for trial in study.trials) for other in study.domains}
     if counts[name] == len(study.trials):
         return {}
-    # A parameter in no more trials can't decide it, and might depend on this one itself.
+    # The deciding parameter must be in more trials than this one; otherwise it might depend on this one.
     others = [other for other in study.domains if counts[other] > counts[name]]
     for other in sorted(others, key=lambda other: (-counts[other], "choices" not in study.domains[other])):
         if (values := _deciding_values(name, other, study)) is not None:

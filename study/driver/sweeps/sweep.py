@@ -42,7 +42,7 @@ class Sweep:
         results, metrics: place of results, and their metrics, if finished runs show them.
         include: files that belong to the code.
         example: values to try a program with; other hyperparameters take their first values.
-        options: option names by hyperparameter, where they differ.
+        options: the program's option name for each hyperparameter with another name.
         notes: sentences on changes and omissions.
     """
 
@@ -115,7 +115,7 @@ class Sweep:
             while name in {*RESERVED, *GIVEN, *OWN_NAMES, *names.values()}:
                 name += "_"
             names[path] = name
-        for path, name in names.items():  # a hyperparameter can't be another one's table
+        for path, name in names.items():  # `a` and `a.b` can't both be hyperparameters
             if others := [other for other in names.values() if name.startswith(f"{other}.")]:
                 names[path] = name.replace(f"{others[0]}.", f"{others[0]}-", 1)
         for path, name in names.items():

@@ -44,7 +44,7 @@ class Log:
         """The end of the data that couldn't be written."""
 
     def write(self, data: bytes) -> None:
-        """Append data, and shorten a log that is far too long; of data that can't be written, `lost` keeps the end."""
+        """Append data, and shorten a log that is far too long; `lost` keeps the end of data that can't be written."""
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120 (pathlib takes long)
             with open(self._path, "ab") as log:  # noqa: PTH123

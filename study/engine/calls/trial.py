@@ -70,8 +70,8 @@ class CallRecord:
         last_step: the latest step; None if there is none.
         steps: every step, int64 [steps]. A function that returned a dict has one, 0 unless the dict gives another.
         curves: each metric at each step, float64 [steps].
-        undeclared: the same of undeclared numbers; NaN at steps without one.
-        reports_steps: whether the function yields its steps; otherwise they say nothing about time.
+        undeclared: each undeclared number at each step, float64 [steps]; NaN where it wasn't reported.
+        reports_steps: whether the function yields its steps; otherwise they aren't steps of training.
         has_diverged: whether the last step has a metric that is NaN or infinite, which ended the trial.
         error: the reason of a failure, one line; None without one. Values reported before a failure are kept.
         details: the traceback of the user's code; empty if there is none.

@@ -39,8 +39,8 @@ class IsolatedTraining(TrialCall):
     killed.
 
     Args:
-        load: returns the function in the process: a function of a module, or a `functools.partial` of one with JSON
-            arguments. Its module should import little, since each trial's process imports it.
+        load: called in the process to return the function; a module's function, or a `functools.partial` of one with
+            JSON arguments. Its module should import little, since each trial's process imports it.
         trial: the arguments of the call, and the metrics that it reports.
         limits: resource limits of the process.
         checkpoint: the arrays that `checkpoint` returned, to resume from; None to start.

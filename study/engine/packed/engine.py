@@ -177,8 +177,8 @@ class PackedEngine(Engine):
         layout = self.layouts.get(recipe)
         if device == "cpu":
             return (self.prove(cell) if layout is None else proof_of(layout)), ()
-        # Trials that don't train side by side on the CPU don't on a GPU; there they must still repeat themselves. Other
-        # trials do so in a pack of one, too: the network alone would have other bits than in a larger pack.
+        # Trials that train one by one on the CPU do so on a GPU, too; a pack of one proves that they repeat themselves.
+        # All others are proven in a pack of at least two, since a network alone would have other bits.
         size = max(2, trials) if layout is None or proof_of(layout).packs else 1
         key = (self.code.digest, recipe, device, size)
         if key in _proven:

@@ -264,11 +264,11 @@ class Members(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PackLayout:
-    """A layout of a pack's arrays that makes each trial's place in memory as good as any other.
+    """A layout of a pack's arrays, chosen so that a trial's bits don't depend on its place in memory.
 
     Args:
         multiple: the number of trials in the arrays is a multiple of this, and at least two, since some kernels round
-            otherwise for one. The last trial is repeated to fill them.
+            differently for a single trial. The last trial is repeated to fill the arrays.
         is_aligned: whether dense layers are zero-padded until every matrix begins on a cache line.
         backend: the backend that computes updates; torch always computes evaluations.
         wide: for XLA, number of trials of the larger of its two programs; 0 if there is only one, for `multiple`
@@ -455,7 +455,7 @@ class SideBySide(Members):
         """Return the part of an evaluation set's tensor that the given trials see."""
         if self.task.has_setup:
             return tensor[rows]
-        # A batch that all trials share would be folded into one matrix product, which rounds by their number.
+        # Without this, vmap would use one matrix product for all trials, whose rounding depends on their number.
         return tensor.expand(rows.stop - rows.start, *tensor.shape)
 
     def buffers(self) -> dict[str, npt.NDArray[Any]]:

@@ -49,13 +49,13 @@ _RESUMED_AT = 2
 _COMPARED = 8
 # Torch's vectorised operations compute the numbers past the last multiple of this with other instructions.
 _VECTORS = 32
-# Programs of 16 trials are the fastest for large packs, and those of 4 for packs of ten, which would pay for 16.
+# Large packs are fastest with programs of 16 trials; a pack of ten would be padded to 16, and is faster with those of 4.
 _COMPILED = tuple(
     PackLayout(multiple=multiple, is_aligned=is_aligned, backend="xla", wide=wide)
     for is_aligned in (False, True)
     for multiple, wide in ((4, 16), (16, 0))
 )
-# From the fastest to the one with the fewest differing places.
+# The fastest first; in the last one, the fewest places differ.
 _LAYOUTS = (
     PackLayout(),
     PackLayout(is_aligned=True),

@@ -172,7 +172,7 @@ class _Repeat:
         graph = make_fx(flat)(*tensors)
         _remove_detours(graph)
         with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `recorded` checks for what tracers warn of
+            warnings.simplefilter("ignore")  # `recorded` checks the recording itself
             self._program = torch.jit.trace(graph, tuple(tensors), check_trace=False)  # type: ignore[no-untyped-call]
 
     def __call__(self, *inputs: Any) -> Gradients:

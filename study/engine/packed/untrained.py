@@ -1,4 +1,4 @@
-"""Metrics of untrained networks: the 100 % of a task's scores."""
+"""Scores of trials, in percent of the mean metric of untrained networks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from study.engine.packed.proof import Proof, start
 from study.engine.packed.recipe import Member, Recipe
 from study.interface.task import SCORE_NETWORKS
 
-# Seeds of trials begin at 0, so they never reach these.
+# Far above the seeds of trials, which usually count up from 0.
 _FIRST_SEED = 2**62
 _PACK_SIZE = 50
 

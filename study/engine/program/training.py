@@ -79,7 +79,7 @@ class ProgramTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """True if its results have steps; otherwise they are those of its end."""
+        """True if its results have steps; otherwise they describe the end of training only."""
         return self._steps.are_numbered
 
     def advance(self, for_s: float) -> CallProgress:

@@ -113,7 +113,7 @@ class Board:
         before = self._running.get(progress.pack_id)
         start = progress.begun_at if before is None else before.iteration
         self._running[progress.pack_id] = progress
-        if before is None:  # it resumed: an earlier run made the updates before
+        if before is None:  # an earlier run made the updates before its checkpoint
             self._left -= start * progress.trials
         self._count((progress.iteration - start) * progress.trials)
         if is_first:

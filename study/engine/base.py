@@ -39,7 +39,7 @@ class Training(ABC):
     def advance(self, for_s: float) -> Progress:
         """Train for about `for_s` seconds, at least one update, and return the progress.
 
-        A slice ends after any iteration; its end changes no bit of any result.
+        A slice may end after any iteration; where it ends must not change a single bit of a result.
         """
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Engine(ABC):
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Return True if `prepare` would find its compiled code on disk, None if unknown; here, True."""
+        """Return True if `prepare` would find its compiled code on disk, None if unknown; by default, True."""
         return True
 
     @abstractmethod

@@ -1,4 +1,6 @@
-"""Result files with checked rows: ids must hash their content, and texts must be ones that engines write.
+"""Result files with checked rows.
+
+Ids must be the hashes of their content. Texts must have a form that this package writes, such as a known outcome.
 
 Checking each small file separately takes longer than reading it, so the rows of many files are checked together. A
 process checks the same bytes only once.

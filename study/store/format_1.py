@@ -51,7 +51,7 @@ _KINDS = {_TEXT: "text", _INTEGER: "whole", _NUMBER: "number"}
 
 
 def upgraded_results(results: pa.Table) -> pa.Table:
-    """Add each column's role, and a null criterion: all trials were judged by their cells."""
+    """Add each column's role, and a null criterion, since cells set the criterion of all trials of this version."""
     criterion = pa.chunked_array([pa.nulls(len(results), _TEXT)])
     return pa.table([*results.columns[:_CRITERION], criterion, *results.columns[_CRITERION:]], schema=_NEXT_RESULTS)
 

@@ -43,7 +43,7 @@ class _Rule:
 def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_at_of: SolvedAtOf = dict) -> pa.Table:
     """Return results with outcomes according to a criterion, computed from their metrics.
 
-    Diverged and failed trials keep their outcomes. The iteration of solving is read from a trial's curve.
+    Diverged, failed and stopped trials keep their outcomes. A trial's curve shows when it was solved.
 
     Args:
         results: rows of trials, which another criterion may have judged. If references set the criterion, pass all

@@ -49,7 +49,7 @@ class PackWork:
         checkpoint_every_s: seconds of training between checkpoints.
         patience_s: seconds that the store may be away before a pack fails.
         repository: fields of the user's repository for the provenance; workers run copies of the code.
-        keep: the files of trials that are kept.
+        keep: rule for the files of trials to keep.
         is_shared: whether this process also has output of its own.
     """
 

@@ -1,7 +1,7 @@
 """Import of another tool's finished runs as results of a study's trials.
 
 A trial's id contains the identity of its code, which is unknown for finished runs. So the study file must give a
-`version`: with it, its user states that the command or function computes the same as the runs. The results name
+`version`: with it, the user asserts that the command or function computes the same as the runs. The results name
 `IMPORTED` as their engine, and their source in the provenance.
 """
 

@@ -1,4 +1,4 @@
-"""Optuna's stored studies as sweeps: ranges, conditions and directions; a storage doesn't have the objective."""
+"""Optuna's stored studies as sweeps: ranges, conditions and directions, but not the objective function."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ at least repeat itself.
 
 A proof holds for one device. On the CPU, operations that have the same bits for packs of the compared sizes have them
 for all sizes. On a GPU, libraries choose kernels, and split long sums, by the size of the arrays. There a proof holds
-for the compared sizes only, which must include that of the pack to train, and it uses the task itself, not a quicker
-one.
+for the compared sizes only, so these must include the size of the pack to train. The CPU's proof may use a quicker
+variant of the task; a GPU's uses the task itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RESUMED_AT = 2
 _COMPARED = 8
 # Torch's vectorised operations compute the numbers past the last multiple of this with other instructions.
 _VECTORS = 32
-# Large packs are fastest with programs of 16 trials; a pack of ten would be padded to 16, and is faster with those of 4.
+# Large packs are fastest with programs of 16 trials. A pack of ten is faster with programs of 4.
 _COMPILED = tuple(
     PackLayout(multiple=multiple, is_aligned=is_aligned, backend="xla", wide=wide)
     for is_aligned in (False, True)
@@ -123,16 +123,16 @@ def can_compile() -> bool:
 
 
 def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu", is_compiled: bool = False) -> Proof:
-    """Test trials for the same bits in all packs; return the fastest layout that passes.
+    """Test trials for the same bits in all packs; return the proof, with the fastest layout that passes.
 
     Args:
         recipe: the task, the model and the optimiser.
-        sizes: pack sizes to compare; they must include the size of a study's packs.
+        sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train.
         device: the device that trains them.
         is_compiled: whether XLA is to compile their updates, if bits are the same in all packs.
 
     Raises:
-        ValueError: if even a trial alone doesn't repeat itself, or changes by a resume.
+        ValueError: if a trial that trains alone gives other numbers when repeated, or after a resume.
         torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
 
     Example:
@@ -268,7 +268,7 @@ def _first_difference(
 
 
 def _interference(pack: Callable[..., SideBySide], members: Sequence[Member]) -> str:
-    """Return a message if trials with weights of NaN or 0 change the bits of others."""
+    """Return a message if trials with weights of NaN or 0 change the bits of others, else an empty string."""
     clean = pack(members[:_COMPARED]).state()
     for value in (np.nan, 0.0):
         state = {name: array.copy() for name, array in clean.items()}
@@ -313,13 +313,13 @@ def _select(numbers: Mapping[str, npt.NDArray[Any]], rows: Sequence[int]) -> Num
 
 
 def _differences(expected: Numbers, actual: Numbers) -> str:
-    """Return the name of the first array whose bits differ."""
+    """Return the name of the first array whose bits differ; empty if none do."""
     names = [name for name, values in expected.items() if values.tobytes() != actual[name].tobytes()]
     return names[0] if names else ""
 
 
 def _mismatch(alone: OneByOne, pack: SideBySide) -> str:
-    """Return the name of a gradient or buffer that differs between a pack and the network alone."""
+    """Return the name of a gradient or buffer that differs between a pack and the network alone; empty if none."""
     for kind in ("gradient", "buffer"):
         here, there = (each.gradients() if kind == "gradient" else each.buffers() for each in (pack, alone))
         largest = max((np.abs(values).max(initial=0) for values in there.values()), default=0.0)

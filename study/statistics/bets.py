@@ -36,8 +36,8 @@ class BetGains:
     """Evidence of two opposite bets: their wealth divided by their stake.
 
     Args:
-        above: of the bet that the mean is above the bound.
-        below: of the bet that the mean is below the bound.
+        above: the evidence that the mean is above the bound.
+        below: the evidence that the mean is below the bound.
     """
 
     above: float = 1.0

@@ -8,11 +8,11 @@ difference of rates, or that of any bounded number. Two errors are possible: the
   claim shown takes an error on that cell (an intersection-union test).
 - *refuted*: the mean over the cells of the evidence that μ_k < m reaches level α. A mean of bets is a bet.
 
-Evidence is that of `study.statistics.bets`. It decides at each look at which it reaches 1/α. Rates and differences of
-rates also have an exact test for a fixed number of seeds, which takes half of α at the last look. There, a cell also
-counts as above its bound if the exact test says so at α/2, and the claim as refuted if it says so of any cell at
-α/(2 K). With a single look, the exact test has all of α. The exact test is the binomial one for rates, and that of
-`study.statistics.mcnemar_interval` for differences of rates.
+Evidence is computed by `study.statistics.bets`, and decides at any look where it reaches 1/α. If the last look is
+planned, α is halved for rates and differences of rates: half for the bets, and half for an exact test at that look.
+That test also counts a cell as above its bound at level α/2. It also refutes the claim if any cell is below its bound
+at level α/(2 K). With a single planned look, the exact test has all of α. The exact test is the binomial one for rates,
+and that of `study.statistics.mcnemar_interval` for differences of rates.
 
 Several claims share one error level by Bonferroni's correction: each is tested at the level divided by their number.
 Holm's correction isn't valid here, since it requires that errors are possible in one direction only.
@@ -166,7 +166,7 @@ class EarlierLook:
         seeds: the number of seeds of each cell.
         exact: the error level of its exact test.
         bets: the error level of the bets.
-        is_of_first: whether its seeds are the first of the seeds that cells get now.
+        is_of_first: whether its seeds are the first ones of the current seeds.
     """
 
     seeds: int

@@ -6,17 +6,17 @@ For success, y_ij is a latent number with normal effects and σ_a² + σ_b² + �
 positive. Shares are σ_a², σ_b² and σ_e², each over their sum. Nested, each i has seeds j of its own, and b_j and e_ij
 can't be separated.
 
-Two trials that share i alone have the covariance σ_a², and two that share nothing have covariance 0. With the means
-M_a, M_b and M_0 of the products of all pairs that share i, j or nothing, the estimate of σ_a² is M_a - M_0, that of
-σ_b² is M_b - M_0, and that of σ_e² is the remainder of the mean square minus M_0. In a complete array these are the
-estimates of the analysis of variance: Searle, Casella & McCulloch, Variance Components (1992).
+Two trials that share i alone have the covariance σ_a², and two that share nothing have covariance 0. Let M_a, M_b and
+M_0 be the mean products of all pairs that share i alone, j alone, or nothing. The estimate of σ_a² is M_a - M_0, and
+that of σ_b² is M_b - M_0. The estimate of σ_e² is the mean square minus M_0 and the other two estimates. In a complete
+array these are the estimates of the analysis of variance: Searle, Casella & McCulloch, Variance Components (1992).
 
 Intervals come from simulated arrays (approximate Bayesian computation: Rubin, Annals of Statistics 12 (1984)
 1151-1172). Arrays are drawn from the model with shares of all sizes; each source has no effect in a quarter of them.
 Those most similar to the observed array are kept, and their shares give the interval. For success the quantiles are
 expanded for few seeds. Other numbers need not be normal, so their intervals are widened to contain the jackknife's. The
-jackknife leaves out one seed of a source at a time, and is taken of log((s + 1/10)/(11/10 - s)) for a share s, whose
-error depends less on s than that of s itself.
+jackknife leaves out one seed of a source at a time. It is applied to log((s + 1/10)/(11/10 - s)) for a share s, because
+the error of this logarithm depends less on s.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def variance_shares(
 
     Returns:
         None if a source has fewer than three seeds (nested, the second fewer than two), if all numbers are equal, if
-        all estimated variances are 0, or if so many trials are missing that no pair shares one source alone, or none.
+        all estimated variances are 0, or if trials are missing such that no pair shares one source alone, or no pair
+        shares neither source.
 
     Raises:
         ValueError: if a number is infinite, or for success neither 0 nor 1, or the confidence is out of range.
@@ -178,7 +179,7 @@ def known_trials(values: Floats) -> tuple[Floats, Mask]:
 
 
 def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
-    """Return True if both sources have enough seeds, and pairs of trials share each source alone, and neither."""
+    """Return True if the sources have enough seeds, and some pairs share each source alone, and some share neither."""
     rows, columns = mask.shape
     is_large = rows >= 3 and columns >= (2 if is_nested else 3)
     return is_large and not np.isnan(_variances(y, mask, is_nested)).any()

@@ -32,8 +32,8 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
     freedom. For normal numbers its coverage is at least the confidence.
 
     p is the level at which the interval ends at 0, but at least 2/4^L for the source with the fewest seeds. If that
-    source alone decides on success, independent methods of equal rates can differ everywhere in the same direction that
-    often. If p is greater than 1 - confidence for this reason, the interval is extended to 0.
+    source alone decides on success, independent methods of equal rates can, with that probability, differ in the same
+    direction in all trials. If p is greater than 1 - confidence for this reason, the interval is extended to 0.
 
     Source: variances of crossed clusters: Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29
     (2011) 238-249; the interval: Banerjee, Sankhyā 22 (1960) 357-358.
@@ -42,7 +42,7 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
         differences: first method minus second, of a metric, of success or of ranks; shape [seeds of the first source,
             seeds of the second, ...]; NaN where a trial is missing. Nested, a row holds the trials of one seed of the
             first source.
-        is_nested: whether rows have seeds of their own, as where a seed has several trials.
+        is_nested: whether rows have seeds of their own, for example if each seed has several trials.
         confidence: in (0, 1).
 
     Returns:

@@ -50,11 +50,11 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
     """Estimate the difference of the mean scores of two methods, first minus second, by a permutation test.
 
     The estimate is (1 - v) D + v (M₁ - M₂), with the mean difference D of the pairs, the mean scores M of the unpaired
-    trials, and v of `unpaired_share`. An exchange flips the signs of some pairs and divides the unpaired trials anew.
-    If the first method's scores are shifted by m, the exchanges with a total as great as the observed one are those
-    with (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of them) <= m. From
-    these numbers, p and the interval follow as those of `sign_flip` follow from the means of subsets. The interval
-    excludes 0 exactly where p <= 1 - confidence.
+    trials, and v of `unpaired_share`. An exchange flips the signs of some pairs, and redistributes the unpaired trials
+    between the methods. If the first method's scores are shifted by m, an exchange's total is at least the observed one
+    if s <= m. Here s = (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of
+    flipped and leaving ones). The numbers s give p and the interval, as the means of subsets do in `sign_flip`. The
+    interval excludes 0 exactly where p <= 1 - confidence.
 
     All exchanges are used, or up to 32,767 random ones, always the same. If none of the random ones is as extreme as
     the observation, p is at most twice Chernoff's bound. With more than 2,048 trials the estimate is taken as normal.
@@ -62,7 +62,7 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
     Source: the interval: Hartigan, JASA 64 (1969) 1303-1317.
 
     Args:
-        differences: shape [pairs]: the differences of the scores, first minus second, finite as all scores.
+        differences: shape [pairs]: the differences of the scores, first minus second; finite, like all scores.
         first: shape [u₁]: the scores of trials that only the first method has.
         second: shape [u₂]: the scores of trials that only the second has. If either is empty, the pairs alone are
             tested.

@@ -194,7 +194,7 @@ def _calibrated(sampling: FixedWidth) -> float:
 
 
 def _covers(sampling: FixedWidth, error: float) -> bool:
-    """Check the coverage on both sides of each of its jumps: the rates at the ends of the intervals."""
+    """Check the coverage just below and just above each end of an interval, the rates where the coverage jumps."""
     ends = _ends(sampling, error)
     low, high = clopper_pearsons(ends.k, ends.n, error).T
     jumps = np.unique(np.concatenate([low, high]))

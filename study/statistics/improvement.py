@@ -23,15 +23,15 @@ def probability_of_improvement(
     In each cell, p is the share of pairs of trials with different seeds in which the first method is better (Mann &
     Whitney, Annals of Mathematical Statistics 18 (1947) 50-60). Pairs of one seed are left out, since they are
     correlated. The estimate is the mean over cells. The influence of a seed is Σ (a - p)/√(m (m - 1)) over its trials,
-    divided by the number of cells. There, a is the share of the other method's trials that a trial is better than (for
-    a trial of the second method: that are better than it), and m the number of seeds of its own method in the cell. V
-    is the sum of squared influences (DeLong et al., Biometrics 44 (1988) 837-845; of clusters: Obuchowski, Biometrics
-    53 (1997) 567-578).
+    divided by the number of cells. There, m is the number of seeds of the trial's own method in the cell. For a trial
+    of the first method, a is the share of the second method's trials that are worse; for one of the second, the share
+    of the first method's trials that are better. V is the sum of squared influences (DeLong et al., Biometrics 44
+    (1988) 837-845; of clusters: Obuchowski, Biometrics 53 (1997) 567-578).
 
-    The interval is a score interval like Wilson's: the p with (p̂ - p)² <= t² r p (1 - p)/n, where n is the least
-    number of seeds, r = (V + v)/(p̂ (1 - p̂)/n + v), v = c/4 / (n (n + c)), c = 1/4, and t the quantile of Student's
-    distribution by `student`. If all trials of one method are better, V is 0 and r is 1: the interval is that of n
-    independent comparisons, since more comparisons of the same n seeds need not add information.
+    The interval is a score interval like Wilson's: the p with (p̂ - p)² <= t² r p (1 - p)/n. Here n is the least number
+    of seeds, and t the quantile of `student`. r = (V + v)/(p̂ (1 - p̂)/n + v), with v = c/4 / (n (n + c)) and c = 1/4.
+    If all trials of one method are better, V is 0 and r is 1: the interval is that of n independent comparisons, since
+    more comparisons of the same n seeds need not add information.
 
     Args:
         of: the values of the method that may be better.

@@ -72,8 +72,8 @@ def root(growing: Growing, x: Floats, low: float = -math.inf) -> Floats:
 
     Args:
         growing: the functions.
-        x: starting points, at a distance from the zeros not much above 1: the limit of a step is 1 at first, and
-            doubles.
+        x: starting points, preferably within about 1 of the zeros: the first step is at most 1, and the limit doubles
+            with each step.
         low: a point at which the functions are below zero.
 
     Returns:

@@ -27,7 +27,7 @@ class MeanPrecision:
 
     Looks are at the first multiple of `batch` from `FIRST_LOOK` on, after every `batch` further seeds, and at `most`.
     Sampling ends if t s/√n <= half_width, with the standard deviation s of the n values and Student's quantile t, or if
-    n = `most`. Equal values have no standard deviation, so they don't end it before.
+    n = `most`. While all values are equal, sampling continues.
 
     Args:
         half_width: the desired precision, > 0, in the unit of the values.
@@ -88,7 +88,7 @@ class MeanPrecision:
         return (middle - reach, middle + reach)
 
     def expected(self, values: Values) -> int:
-        """Estimate the number of seeds at the end from the values so far; `most` if they have no standard deviation.
+        """Estimate the number of seeds at the end from the values so far; `most` if they don't vary.
 
         Raises:
             ValueError: if a value is NaN or infinite.

@@ -245,10 +245,10 @@ def log_rank_scores(times: Values, solved: Flags) -> Floats:
 def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
     """Test that methods have the same survival curve, paired by seed.
 
-    With the log-rank score a_ij of seed i and method j among all trials, minus the seed's mean score, the statistic is
-    (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed are exchangeable, its expectation is k - 1, and for
-    many seeds its distribution is χ². For two methods p is exact: that of `sign_flip` of the differences of scores.
-    Trials are censored at the end of the common observation (`comparable_trials`).
+    Let a_ij be the log-rank score of seed i and method j among all trials, minus the seed's mean score. For k methods,
+    the statistic is (k - 1) Σ_j (Σ_i a_ij)² / Σ_ij a_ij². If the trials of a seed are exchangeable, its expectation is
+    k - 1, and for many seeds its distribution is χ². For two methods p is exact: that of `sign_flip` of the differences
+    of scores. Trials are censored at the end of the common observation (`comparable_trials`).
 
     Source: scores in place of ranks: Friedman, JASA 32 (1937) 675-701; pairs: Jung, Lifetime Data Analysis 5 (1999)
     67-79.
@@ -291,8 +291,8 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
 def comparable_trials(samples: Sequence[tuple[Values, Flags]]) -> list[tuple[Floats, Bools]]:
     """Censor all trials at the end of the methods' common observation.
 
-    Each method with an unsolved trial was observed up to its longest time; a method with all trials solved, for any
-    time. The trials are censored at the least of these.
+    A method with an unsolved trial was observed up to its longest time. A method with all trials solved sets no limit.
+    The trials are censored at the least of these times.
 
     Args:
         samples: for each method, the times, >= 0, and whether each trial was solved or censored.

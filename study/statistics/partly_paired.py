@@ -49,8 +49,9 @@ def partly_paired_rates(
     Given the number of discordant pairs, b + c, and the k successes of the unpaired trials, b is binomial with 1/2, and
     the first method's share x of the k is hypergeometric. p is the sum of the probabilities of all b + x that don't
     exceed that of the observation: McNemar's test for pairs alone, and Fisher's without pairs. The interval combines
-    those of `mcnemar_interval` and `newcombe` by squares: from T - sqrt((w (D - l))² + ((1 - w) (M - l'))²). Zou &
-    Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    that of `mcnemar_interval`, with the lower end l, and that of `newcombe`, with the lower end l'. The combined lower
+    end is T - sqrt((w (D - l))² + ((1 - w) (M - l'))²), with the estimate T and the pairs' weight w; the upper end is
+    computed likewise. Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
 
     Args:
         first_pairs: whether the first method's trial was solved, for each seed that both methods have.

@@ -98,8 +98,8 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
     """Return a number of seeds that gives McNemar's exact test the wanted power.
 
     The power of an exact test isn't monotone in the number of seeds: it falls a little where a further seed adds no
-    rejected outcome. So this is a crossing found by bisection, to 1%: the test has the power with this number of seeds,
-    and not with one that is lower by one seed or by 1%.
+    rejected outcome. So the result is a crossing found by bisection. The test has the power with this number of seeds,
+    and lacks it with a number that is lower by one seed or by at most 1%.
 
     Args:
         first_only: the rate of seeds that only the first method solves.

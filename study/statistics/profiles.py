@@ -62,8 +62,8 @@ def performance_profile(values: SeedValues, *, higher_is_better: bool, confidenc
     half-width of the band is d, the quantile of Kolmogorov's statistic for n seeds. It is exact for continuous
     distributions and conservative for others, for any n. For several cells, D is the greatest distance at any threshold
     between a resample's profile and the sample's. Seeds are resampled as for the interquartile mean, and equal values
-    are ordered by their seeds, so that ties don't make the band narrow. The half-width is min(d, d q/q₁), with the
-    quantile q of D, and that of a single cell, q₁, for which d is known; n is that of the smallest cell.
+    are ordered by their seeds, so that ties don't make the band narrow. The half-width is min(d, d q/q₁), where q is
+    the quantile of D, and q₁ that of D for a single cell. n is the number of seeds of the smallest cell.
 
     Source: profiles: Dolan & Moré, Mathematical Programming 91 (2002) 201-213; of seeds: Agarwal et al., NeurIPS 2021;
     d: Massey, JASA 46 (1951) 68-78; bootstrap of D: Bickel & Freedman, Annals of Statistics 9 (1981) 1196-1217.
@@ -118,7 +118,7 @@ def _of_one_cell(n: int, confidence: float) -> float:
 
 
 def distances_of(parts: Sequence[Block], n: int, cells: int) -> Floats:
-    """Return D of each resample, spread over the step between its possible values, so that quantiles vary smoothly."""
+    """Return D of each resample, lowered by a part of the step between its possible values, for smooth quantiles."""
     rows = [(part, row) for part, block in enumerate(parts) for row in block.values]
     seeds = [np.flatnonzero(~np.isnan(row)) for _, row in rows]
     first_of = np.cumsum([0, *(block.values.shape[1] for block in parts)])

@@ -47,7 +47,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     The ends are the roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
 
     Args:
-        successes: k, shape [rates], 0 <= k <= n; fractional where dependent trials count for fewer.
+        successes: k, shape [rates], 0 <= k <= n; fractional if n is an effective number of dependent trials.
         n: the numbers of trials, shape [rates]; without any, an interval is (0, 1).
         confidence: in (0, 1).
 

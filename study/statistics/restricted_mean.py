@@ -1,7 +1,7 @@
 """The mean time to success up to a given time, with unsolved trials censored, for any distribution.
 
 The interval assumes only that times are >= 0. That matters if most trials are solved just before the end, and a few
-long before: a sample of ten trials may contain none of the few, and then its standard error is almost zero.
+long before. A sample of ten trials may contain none of the few, and its standard error is then almost zero.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ def restricted_means(
     The interval is from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and is
     multiplied by a Beta(n, 1) variable at each success of one of n trials at risk. S_low(t) is S_high(t) times another
     such variable, for the number of trials at risk after t. At any t these are the beta products of Fay, Brittain &
-    Proschan, Biostatistics 14 (2013) 723-736. If no trial is censored before `until`, ∫ S_high is the mean of the times
-    and `until`, weighted by uniform spacings, and ∫ S_low that of the times and 0: the bounds of Gaffke, Mathematical
-    Methods of Statistics 14 (2005) 451-467. If all trials are solved at 0 or not at all, they are Clopper and
-    Pearson's. The quantiles are those of the beta distribution with the same mean, variance and ends, which is exact in
-    that case.
+    Proschan, Biostatistics 14 (2013) 723-736. If no trial is censored before `until`, ∫ S_high is a mean of the times
+    and `until`, weighted by uniform spacings, and ∫ S_low one of the times and 0. These are the bounds of Gaffke,
+    Mathematical Methods of Statistics 14 (2005) 451-467. If all trials are solved at 0 or not at all, the bounds are
+    Clopper and Pearson's. The quantiles are those of the beta distribution with the same mean, variance and ends, which
+    is exact in that case.
 
     Args:
         times: when a trial was solved or censored, >= 0; all samples, one after another.
         solved: whether the trial was solved; shape [times].
         sizes: the number of trials of each sample; None for a single sample.
-        until: > 0; one for all samples, or one for each. Cells that are compared need the same.
+        until: > 0; one for all samples, or one for each. Compared cells need the same one.
         confidence: in (0, 1).
 
     Returns:

@@ -1,8 +1,8 @@
 """One method's values by cell and seed; the seed is the sampling unit.
 
 The axes of a plain matrix aren't labelled: if cells and seeds are exchanged, or the episodes of a seed are taken for
-seeds, every interval is wrong, and nothing shows it. Here each value has its cell and its seed, and each pair of them
-has one value.
+seeds, every interval is wrong, and nothing shows it. Here each value has its cell and its seed, and each pair of a cell
+and a seed has one value.
 """
 
 from __future__ import annotations

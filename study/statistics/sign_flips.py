@@ -54,11 +54,11 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
     """Estimate the mean of differences that are symmetric about it, by flipping their signs.
 
     Under the hypothesis that the mean is m, each d - m is as likely as m - d. So p = 2 (1 + k)/(1 + s) for s subsets of
-    the seeds, k of which have a mean difference at m, or on the other side of m. The subsets are all of up to 15 seeds,
-    and up to 32,767 random ones of more, always the same. Sums within rounding error of 0 are ties, whatever the
-    magnitudes of the differences. If k is 0 among random subsets, p is at most twice Chernoff's bound, 2 min over
-    t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign. With more than 2,048 seeds,
-    neighbours are flipped together.
+    the seeds. k of these have a mean difference that equals m, or that is on the other side of m than the estimate. For
+    up to 15 seeds, all subsets are used; for more, up to 32,767 random ones, always the same. Sums within rounding
+    error of 0 are ties, whatever the magnitudes of the differences. If k is 0 among random subsets, p is at most twice
+    Chernoff's bound, 2 min over t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign.
+    With more than 2,048 seeds, neighbours are flipped together.
 
     The interval holds the m that are not rejected. Its ends are quantiles of the subsets' means, and it excludes 0
     exactly where p <= 1 - confidence.

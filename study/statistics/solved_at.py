@@ -82,7 +82,7 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
 def median_rank(n: int, confidence: float) -> int:
     """Return the greatest r with P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2; 0 if r = 1 is too great.
 
-    It is the least r with P(B <= r) at or above that.
+    It is computed as the least r with P(B <= r) >= (1 - confidence)/2.
     """
     below = special.bdtr(np.arange(n + 1), n, 0.5)
     return int(np.searchsorted(below, (1 - confidence) / 2))

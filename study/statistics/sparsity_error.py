@@ -33,9 +33,9 @@ def beta_mean_intervals(
 
         l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ)) + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y).
 
-    A value at 0 or at `upper` has only one logarithm. The other is replaced by that of a sixteenth of the spacing of
-    float32 below 1, or of the distance of the nearest value inside, if that is less. The distribution: Madsen &
-    Johansen, ICLR 2020, appendix.
+    For a value at 0 or at `upper`, one of the logarithms is infinite. Its argument is replaced by a sixteenth of the
+    spacing of float32 below 1 or, if it is less, of the distance from that end to the nearest other value. The
+    distribution: Madsen & Johansen, ICLR 2020, appendix.
 
     Args:
         values: the values of all samples, one sample after another; in [0, upper], such as sparsity errors, for which

@@ -1,8 +1,8 @@
 """Times to success with unsolved trials censored: Kaplan-Meier curves and the log-rank test.
 
 Times may be iterations or seconds of training. A trial that was not solved is censored at its last iteration. A
-diverged trial can never be solved: censor it at the last iteration that its cell's trials run to, not at that of its
-divergence, where it would count as one that might have been solved a moment later.
+diverged trial can never be solved: censor it at the last iteration of its cell's trials. If it were censored at its
+divergence, it would count as a trial that might have been solved a moment later.
 """
 
 from __future__ import annotations

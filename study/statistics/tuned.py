@@ -29,9 +29,9 @@ class TunedMethod:
     """A method at the values that halves of the seeds choose.
 
     Args:
-        outcomes: for each seed, the mean outcome at the values chosen by halves without the seed; infinite if the
-            seed's outcome at any of these values is.
-        scores: the same of the compared numbers: outcomes, or ranks of outcomes.
+        outcomes: for each seed, its mean outcome at the values chosen by halves without the seed; infinite if one of
+            these outcomes is infinite.
+        scores: the same means of the compared numbers, which are outcomes or their ranks.
         wins: for each value, the number of halves that choose it.
         left_out: the values that aren't candidates because more than half of the seeds have no outcome there.
     """
@@ -91,10 +91,10 @@ def tuned_difference(
     The seeds are halved in `splits` ways. Each half chooses the value with its best mean, and the seeds of the other
     half are evaluated there. A seed's score x is its mean over the splits; the estimate is the mean of x₁ - x₂. Its
     spread comes from pseudo-values: the estimate plus (n - 1) times its fall if a seed is dropped and all halves choose
-    again. The interval is that of `sign_flip` of the pseudo-values, with one change: the end on the side where method m
-    is better moves outward by half of the optimism of m, which is its best mean over all seeds minus its mean x. p is
-    that of sign flips about the moved ends, and the interval excludes 0 exactly where p <= 1 - confidence. With one
-    value for each method, the test is `sign_flip`.
+    again. The interval is that of `sign_flip` of the pseudo-values, with one change: the end on the side where a method
+    is better moves outward by half of that method's optimism. The optimism is the best mean over all seeds minus the
+    mean x. p is that of sign flips about the moved ends, and the interval excludes 0 exactly where p <= 1 - confidence.
+    With one value for each method, the test is `sign_flip`.
 
     The shift of the ends is a compromise, chosen by simulation. Without it, a method with several nearly equal values
     loses too often, since its halves choose inferior values.

@@ -1,7 +1,7 @@
 """Columns of tables of results and curves: the fixed ones, and those of hyperparameters and metrics.
 
-The field of a hyperparameter or metric has metadata: its role and its kind (`study.arrow.kinds`). If another column has
-its name already, it gets another one, and the metadata holds the original name.
+The field of a hyperparameter or metric has metadata: its role and its kind (`study.arrow.kinds`). If the name is taken
+by another column, the field gets a different name, and the metadata holds the original one.
 """
 
 from __future__ import annotations

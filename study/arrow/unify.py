@@ -1,4 +1,4 @@
-"""Concatenation of tables whose columns differ, as those of different models or versions of a user's code."""
+"""Concatenation of tables with different columns, such as those of different models or versions of a user's code."""
 
 from __future__ import annotations
 

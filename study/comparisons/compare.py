@@ -52,7 +52,7 @@ def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: 
 
 
 def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
-    """Count the trials of several rows without a value to compare; diverged trials have one for success."""
+    """Count the trials of several rows without a value to compare; for success, diverged trials have a value."""
     total = Lacking()
     for summary in summaries:
         without = 0
@@ -84,8 +84,8 @@ def compare(
 
     - Number of seeds adapted to results: the anytime-valid sign test, paired by seed.
     - Combined seeds: differences between trials of equal seeds, with the independent seeds as the sampling unit.
-    - A metric without a number for a trial of either method, since it diverged or failed: ranks, in which such trials
-      are worse than any number.
+    - A metric that has no number for some trial of either method, because the trial diverged or failed: ranks, in which
+      such trials are worse than any number.
     - Otherwise: success rates or means. One test compares seeds that both methods have as pairs, and the others as
       independent samples. Several rows, or several trials of a seed, are averaged seed by seed.
 

@@ -74,7 +74,7 @@ class Comparison:
         row: the index of the row in the report.
         summary: the results of its trials.
         beside: the numbers of the other row.
-        finding: of this row, as the first method, and the other one.
+        finding: the finding on this row, as the first method, and the other row.
         log_rank_p: the p-value of the log-rank test of equal times to success, after Holm's correction; None where the
             times of either aren't known, or trials of a row share seeds.
     """
@@ -117,7 +117,7 @@ class Comparisons:
 
 
 def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comparisons:
-    """Compare each cell that repeats a published cell and has a success rate with that published cell.
+    """Compare each cell that has a success rate with the published cell that it repeats; skip cells without one.
 
     If several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
@@ -166,7 +166,7 @@ def with_study(
     sizes: Sizes = "fixed",
     titles: Mapping[str, str] | None = None,
 ) -> Comparisons:
-    """Compare each cell with the cell of another study that has equal values of all hyperparameters that either sweeps.
+    """Compare each cell with the cell of another study that has the same values of the hyperparameters swept by either.
 
     Args:
         summaries: the cells.

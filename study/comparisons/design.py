@@ -62,7 +62,7 @@ class Design:
         wanted_seeds: the number of seeds that it needs; None if none was asked for.
         known: the number of pairs with known rates.
         detectable: how many of them have a power of at least 80%.
-        pairs: of the others, those that differ most.
+        pairs: the known pairs with less power, by descending difference of rates; at most as many as asked for.
     """
 
     seeds: int

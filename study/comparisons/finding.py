@@ -102,7 +102,7 @@ class Finding:
             probability, the mean of the trials with a number; None where there is none.
         estimate: first minus second of rates or means; or the probability that a trial of the first method is better
             than one of the second, ties counted half. None if nothing could be tested.
-        interval: 95% of the estimate, by the method that belongs to the test; None if there are too few values.
+        interval: the estimate's 95% interval, by the method that belongs to the test; None if there are too few values.
         is_probability: whether the estimate is a probability.
         test: the name of the test; empty if nothing could be tested.
         p_value: two-sided.

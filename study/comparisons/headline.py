@@ -135,7 +135,7 @@ def _best_phrase(search: SearchFindings, best: Summary) -> str:
 
 
 def _question_name(rows: ResultRows, question: Question) -> str:
-    """Name a question; one without values for its keys is named by their absence."""
+    """Name a question; if it has no values for the question's keys, say so."""
     if question.name:
         return f"at {question.name}"
     return f"without {words.join_and([rows.title(key) for key in rows.question_keys])}"

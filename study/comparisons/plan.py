@@ -5,9 +5,9 @@ each value of all others. If a hyperparameter is swept, methods are also compare
 them have.
 
 Otherwise, one factor is varied at a time. With up to three factors, a factor's values are compared at each setting of
-all other hyperparameters. With more, that would be hundreds of tests: a factor's values are compared once, on average
-over the settings of all else that all of them have. A hyperparameter that some models don't have forms one factor with
-the model.
+all other hyperparameters. With more, that would be hundreds of tests. A factor's values are then compared once, on
+average over the settings of all other hyperparameters that every value has. A hyperparameter that some models don't
+have forms one factor with the model.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Question:
     Args:
         name: their common values, for readers; empty for all of the report.
         methods: at least one; with a single one there is nothing to compare.
-        swept: the hyperparameter that is averaged over; empty if there is none.
+        swept: the hyperparameter over which rows are averaged; empty if there is none.
         factor: the keys in which the methods differ, if factors are varied one at a time; else empty.
-        settings: the number of settings of all else that are averaged over; 0 if there are none.
+        settings: the number of settings of all other hyperparameters in the average; 0 without an average.
         tuned: the hyperparameters whose best values each method uses; empty if there are none.
     """
 
@@ -158,7 +158,7 @@ def _questions(
 
 
 def _averaged(rows: ResultRows, among: Sequence[int], factor: tuple[str, ...]) -> list[Question]:
-    """Compare a factor's values on average over those settings of all else that are complete for all of them."""
+    """Compare a factor's values on average over the settings of all else that are complete for every value."""
     other_keys = [key for key in rows.varying() if key not in factor]
     levels = rows.alike(factor, among)
     settings = [
@@ -175,7 +175,7 @@ def _averaged(rows: ResultRows, among: Sequence[int], factor: tuple[str, ...]) -
 
 
 def _swept(rows: ResultRows, among: Sequence[int]) -> str:
-    """Return the hyperparameter whose values are averaged over; ``model`` if there is none."""
+    """Return the hyperparameter over whose values rows are averaged; ``model`` if there is none."""
     x = series.x_axis(rows)
     if x not in rows.keys or not rows.is_number[rows.keys.index(x)]:
         return "model"  # names aren't swept: each is a question or a method of its own

@@ -54,7 +54,8 @@ class PublishedCell:
 class PublishedResults(Protocol):
     """Published cells, and their assignment to cells of a study.
 
-    An entry point of the group ``seeded_study.published`` names one, or a package with CSV files (`PublishedTables`).
+    An entry point of the group ``seeded_study.published`` names such an object, or a package with CSV files
+    (`PublishedTables`).
     """
 
     @property
@@ -62,7 +63,7 @@ class PublishedResults(Protocol):
         """The publications."""
 
     def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
-        """Return the published cell that a cell of a study with the given cells repeats; None if it repeats none."""
+        """Return the published cell that a cell repeats, given all cells of its study; None if it repeats none."""
 
     def times(self) -> Sequence[SolvedTimes]:
         """Return the known times to success of the trials of published cells."""

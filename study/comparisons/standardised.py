@@ -44,7 +44,7 @@ class RowRate:
         row: the row.
         trials: the number of judged trials with the covariate.
         without_number: the number of judged trials without it, which both rates leave out.
-        rate: of these trials; None without any.
+        rate: the success rate of the trials with the covariate; None without any.
         interval: Wilson's, 95%.
         standardised: the rate with the population's starts; None without trials, or if trials share seeds.
         unseen: the share of the population at levels without a trial of the row, which are merged with their
@@ -68,7 +68,7 @@ class RateDifference:
         question: the question that both answer; empty if there is only one.
         first: the name of the first row.
         second: the name of the second row.
-        raw: first minus second of the trials of the finding's test.
+        raw: the finding's estimate: first minus second of the rates of the tested trials.
         raw_interval: its interval, by the method that belongs to the test.
         estimate: first minus second of the standardised rates.
         interval: 95%, from the intervals of both rates as Newcombe's is from Wilson's; trials count as independent.

@@ -265,7 +265,7 @@ class _Reading:
         return pc.fill_null(is_stopped, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], required: dict[str, Floats]) -> None:
-        """Check solved trials: a value in each of their columns that has any, and solved-at within training."""
+        """Check that solved trials have the numbers that any trial has, and were solved within training."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
         for own_column, values in {own: numbers["solved_at_iteration"], **required}.items():

@@ -82,7 +82,7 @@ def is_secondary(name: str) -> bool:
 
 
 def _with_pairs(name: str) -> set[str]:
-    """Return a name's words, also joined with a number that follows, and also without splits at capitals.
+    """Return a name's words, each word joined with a number that follows it, and the words without splits at capitals.
 
     Example:
         >>> sorted(_with_pairs("val/top-5")), sorted(_with_pairs("mIoU"))

@@ -24,9 +24,13 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
         summaries: the same results, with their cells.
 
     Returns:
-        ``same``, the hyperparameters that all cells share; ``keys``, the names of the others; ``titles`` of both;
-        ``columns``, the titles of the results; ``rows``, for each cell its id, its name, its values of `keys` and its
-        texts of `columns`. None if there are more than `MOST_ROWS` cells.
+        A dictionary; None if there are more than `MOST_ROWS` cells:
+
+        - ``same``: the values of the hyperparameters that all cells share, by name
+        - ``keys``: the names of the other hyperparameters
+        - ``titles``: the titles of both, by name
+        - ``columns``: the titles of the results
+        - ``rows``: for each cell its id, its name, its values of `keys` and its texts of `columns`
     """
     if len(summaries) > MOST_ROWS:
         return None

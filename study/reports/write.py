@@ -94,7 +94,7 @@ def write_report(
     Raises:
         ReportError: if a part failed, and `parts` is None.
         ValueError: if the report has no row.
-        InputError: if a file would be overwritten that no report has written.
+        InputError: if a file that no report has written would be overwritten.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")

@@ -25,7 +25,7 @@ class Certificate:
         at: when, UTC, in ISO 8601.
         trials: their ids.
         differing: ids of the trials whose results differ from the stored ones.
-        of: number of stored trials that they were drawn from.
+        of: number of stored trials from which they were drawn.
         engines: the engines that trained them again.
         reason: why trials differ, in sentences; empty if none differs or the reason is unknown.
     """

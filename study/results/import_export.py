@@ -55,7 +55,8 @@ def import_export(file: Path, root: str | Path) -> Import:
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if the file isn't an export, is damaged, or has another study than the store has by that name.
+        InputError: if the file isn't an export, is damaged, or holds a different study from the store's study of that
+            name.
         ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
     """

@@ -2,7 +2,7 @@
 
 Values of success, times and metrics with two limits are based on Wilson's interval. It bounds the share of trials that
 were solved by a time, or that are at least as good as a value. Values of metrics without limits are ends of intervals
-of the median. So few seeds count for little, and values by different numbers of seeds can be compared.
+of the median. So a value from few seeds is conservative, and values from different numbers of seeds can be compared.
 
 An unsolved trial has the worst possible time, and a diverged or failed one the worst possible metric. Otherwise an
 additional trial that is solved late would make a candidate worse.
@@ -88,7 +88,7 @@ def _of_metric(name: str, metric: Metric) -> Objective:
 def value_of(sample: Sample, names: Sequence[str], metrics: Mapping[str, Metric], most_iterations: int) -> Value:
     """Compute a candidate's values, one for each objective.
 
-    Every sample has values: the worst ones without a finished trial. By `statistics.upper_mean` and
+    Every sample has values; without a finished trial, these are the worst ones. By `statistics.upper_mean` and
     `statistics.upper_median`, a value doesn't get worse when a trial is added that is as good as all others, when a
     trial gets better, or when every trial is repeated.
 

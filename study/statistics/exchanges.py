@@ -51,7 +51,7 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
 
     The estimate is (1 - v) D + v (M₁ - M₂), with the mean difference D of the pairs, the mean scores M of the unpaired
     trials, and v of `unpaired_share`. An exchange flips the signs of some pairs, and redistributes the unpaired trials
-    between the methods. If the first method's scores are shifted by m, an exchange's total is at least the observed one
+    between the methods. If the first method's scores are lowered by m, an exchange's total is at least the observed one
     if s <= m. Here s = (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of
     flipped and leaving ones). The numbers s give p and the interval, as the means of subsets do in `sign_flip`. The
     interval excludes 0 exactly where p <= 1 - confidence.

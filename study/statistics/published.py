@@ -46,7 +46,8 @@ class AsPublished:
         success_rate_interval: Wilson's.
         solved_at_median: of the solved seeds.
         solved_at_mean: of a gamma distribution with the sample's variance, near its greatest likelihood.
-        solved_at_interval: by the likelihood, at that variance, relative to its value at the mean.
+        solved_at_interval: the likelihood interval of that mean, at the sample's variance, relative to the likelihood
+            at `solved_at_mean`.
         error_mean: half the mean of a beta distribution on [0, 1], or the sample mean.
         error_interval: of that mean.
     """

@@ -116,7 +116,7 @@ def aggregate(
 
 
 def _untils(cells: Sequence[Cell], labels: Labels, question_fields: Collection[str]) -> dict[str, float]:
-    """Return the fewest iterations of any cell of a cell's question, by cell id."""
+    """Return, by cell id, the fewest iterations of any cell that has the same question."""
     iterations = [cell.iterations for cell in cells]
     # The questions of thousands of cells are slow to compute, and needed only if iterations differ.
     cell_questions = (

@@ -28,7 +28,7 @@ def learning_curve(
 ) -> LearningCurve | None:
     """Compute quantiles over trials at up to `most_points` evaluations.
 
-    The quantile q of n trials is the smallest of their values that at least n q of them don't exceed. A trial that was
+    The quantile q of n trials is the smallest of their values with at least n q values at or below it. A trial that was
     stopped early keeps its last value. NaN of a diverged trial counts as the worst value: infinity, or minus infinity
     if higher is better. Evaluations are taken at equal steps from the longest trial, including its first and its last.
     A trial without an evaluation there counts with its latest earlier value.

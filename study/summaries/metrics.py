@@ -175,7 +175,7 @@ def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:
 
 
 def main(metrics: Mapping[str, Metric]) -> str | None:
-    """Return the metric to compare rows by if they have no success rates: the first of all trials that ended.
+    """Return the metric that compares rows without success rates: the first one that covers all ended trials.
 
     A validation metric is replaced by the test metric of the same name, if there is one.
 

@@ -13,8 +13,8 @@ from study.records import Cell, Labels, names_of, value
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     """List the fewest hyperparameters, in order, that distinguish the cells.
 
-    A label on an axis replaces all hyperparameters that change together there, and the model those that it prescribes:
-    a hyperparameter that the names before it determine isn't listed.
+    A hyperparameter that the names before it determine isn't listed. So a label on an axis replaces all hyperparameters
+    that change together there, and the model replaces the hyperparameters that it prescribes.
 
     Example:
         >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])

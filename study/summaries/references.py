@@ -45,8 +45,8 @@ class ReferenceFindings:
         criterion: the success criterion.
         references: the references of each question, by the id of their cell.
         rates: the rates of trials that pass each bound, from `rates_by_bound`.
-        along: the findings for all metrics of the series of the criterion's metrics, as if success required each of
-            them; None if no metric of the criterion belongs to a series.
+        along: if the criterion has metrics of series, the findings as if success required every metric of these series;
+            otherwise None.
     """
 
     criterion: ReferenceCriterion

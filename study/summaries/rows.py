@@ -126,7 +126,7 @@ class ResultRows:
 
     @property
     def main_metric(self) -> str | None:
-        """The metric to compare rows by if they have no success rates; None without such a metric."""
+        """The metric that compares rows without success rates; None without such a metric."""
         return main(self.metrics)
 
     def varying(self) -> Sequence[str]:

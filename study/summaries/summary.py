@@ -70,8 +70,8 @@ class Summary:
         finished: trials that ran to the end without a success criterion.
         diverged: trials with NaN or infinite weights or metrics.
         failed: trials that crashed and have no result.
-        stopped: trials that `prune` stopped. The others would be too optimistic, so the row has no rate, times and
-            metrics then.
+        stopped: trials that `prune` stopped. If there are any, the row has no rate, times and metrics, since those of
+            the other trials would be too optimistic.
         pending: trials that are planned and not done.
         is_judged: True with a success criterion; otherwise the row has no rate and no times to success.
         success_rate: solved / judged.
@@ -155,9 +155,9 @@ def can_be_judged(table: TrialTable) -> bool:
 def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[Hashable]) -> Floats:
     """Return the planned iterations of each row's question, the limit of its restricted times to success.
 
-    This is the least planned number of its rows. If the table doesn't have the plan, each row counts with its longest
-    unsolved trial, and the question with the lower median of its rows. So a single trial or row that ended early or ran
-    longer doesn't decide. Solved trials don't count, because training may end with success.
+    This is the least planned number of the question's rows. If the table lacks planned numbers, a row's number is that
+    of its longest unsolved trial, and the question's number is the lower median of its rows. So no single trial or row
+    that ended early or ran longer decides. Solved trials don't count, because training may end with success.
 
     Args:
         table: the trials.

@@ -72,7 +72,7 @@ class Across:
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: sizes to scale, all else at equal steps; of many names, only the first ones."""
+    """Place rows on the x axis: sizes to scale, other values at equal steps, and of many names only the first."""
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1

@@ -62,7 +62,7 @@ def inline(figure: Drawn) -> str:
 def panels(figure: Drawn) -> tuple[list[str], list[str]]:
     """Return the boxes of a figure's panels and of its legends' entries as SVG's ``viewBox``.
 
-    The list of panels is empty if there is one panel, or if a panel has the labels of its axis at a neighbour.
+    The list of panels is empty if there is one panel, or if a panel's axis labels are at a neighbouring panel.
     """
     drawing, renderer = figure.figure, FigureCanvasAgg(figure.figure).get_renderer()  # type: ignore[no-untyped-call]
     with mpl.rc_context(style.STYLE):

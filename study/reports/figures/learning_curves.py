@@ -44,7 +44,8 @@ _MOST_DECADES = 24
 class _Content:
     """The content of the panels, and the ends `low` and `high` of their y axis.
 
-    The first metric of `names` has bands; others have their medians alone. They come first in `metrics`.
+    The first metric of `names` has bands; the others are drawn as medians alone. `metrics` begins with those of
+    `names`.
     """
 
     names: tuple[str, ...]

@@ -41,7 +41,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
-    """Return True if the metric is better lower, nonnegative and unlimited above, and values differ by 100 times."""
+    """Return True if lower is better, values are nonnegative and unlimited, and they span a factor of 100 or more."""
     finite = [value for value in values if math.isfinite(value)]
     positive = [value for value in finite if value > 0]
     can_be_negative = metric.low != 0 and any(value <= 0 for value in finite)
@@ -53,9 +53,10 @@ def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
 def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval:
     """Return limits for an axis that exclude exploded values, since these would flatten the others.
 
-    A value has exploded if its distance from the typical value exceeds 100 times both the spread and the typical value.
-    On a logarithmic axis, it exceeds the median by four decades and by three times the spread. A side
-    where all values keep the metric's declared limit has none.
+    On a linear axis, a value has exploded if its distance from the typical value exceeds 100 times both the spread and
+    the typical value. On a logarithmic axis, it has exploded if it exceeds the median by four decades and by three
+    times the spread. If all values keep a declared limit of the metric, that side has no fence, which is an infinite
+    limit.
 
     Example:
         >>> fences([5.0, 4.5, 6.0, -1e30], Metric(), is_log=False), fences([0.01, 0.1, 1e28], Metric(), is_log=True)

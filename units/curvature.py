@@ -99,8 +99,8 @@ def nmu_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation) -> 
 def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 1e-7) -> Floats:
     """Solve (|w1| S_1 + ε) (|w1| S_2 + ε) = t^(1 / w2), NAC•'s loss of zero, for |w1|.
 
-    S_1 and S_2 are the sums at w1 = 1. The loss is even in w1, so -w1 is a solution, too. Only that with w1 > 0 and
-    w2 > 0 is desired: for w2 < 0, NAC• divides by sums that have become small enough.
+    S_1 and S_2 are the sums at w1 = 1. The loss is even in w1, so -w1 is a solution, too. Only solutions with w1 > 0
+    and w2 > 0 are desired. With w2 < 0, NAC• reaches the target by dividing by small sums instead of multiplying.
 
     Args:
         w2: value of both weights of the second layer, not 0, any shape.

@@ -38,8 +38,8 @@ def gated(x: Tensor, weight_add: Tensor, weight_mul: Tensor, gate: Tensor) -> Te
 class GatedNAUNMU(GatedUnit):
     """Gated NAU and NMU with separate weights; see `gated`.
 
-    `init_variance` applies to both weights, so it is limited by the NMU. The regularisers are the sums of both weights'
-    means.
+    `init_variance` applies to both weights, so its limit is the NMU's. Each regulariser is the mean over the NAU's
+    weights plus the mean over the NMU's.
 
     Args: as for `Unit`.
 
@@ -60,7 +60,7 @@ class GatedNAUNMU(GatedUnit):
 
     @classmethod
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
-        # The NMU first: its limit is the lower one, so an error should give that.
+        # The NMU comes first: its limit is lower, so the error message gives the limit that both weights must meet.
         weight_mul = nmu_initial(uniform(1), init_variance, cls.__name__)
         weight_add = nau_initial(*sizes, uniform(0), init_variance, cls.__name__)
         return {"weight_add": weight_add, "weight_mul": weight_mul, "gate": gate_initial(*sizes, uniform(2))}

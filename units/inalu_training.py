@@ -65,9 +65,9 @@ class INALUTraining:
         outward_from: first iteration with the regulariser.
         outward_below: only trials with an MSE below this have the regulariser.
         outward_apart: True for separate updates, first of Ŵ and M̂ and then of ĝ; False to add it to the loss.
-        restart_every: a trial may restart from this iteration on, and from each multiple of it; None for never.
-        restart_window: number of iterations in which it may restart, >= 1.
-        restart_memory: it restarts only with more stored losses than this.
+        restart_every: a trial may restart at this iteration and its multiples; None for never.
+        restart_window: number of iterations, from each of those on, in which it may restart; >= 1.
+        restart_memory: number of losses since its last start that must be exceeded before it restarts.
         restart_above: it restarts only if the mean of the later half of the losses is above this.
         restart_reach: new parameters are U[-r, r]; None for the unit's own start.
 
@@ -109,7 +109,7 @@ class INALUTraining:
             iteration: the number of this update, from 0 on.
             losses: the trial's losses since it started or restarted, one per iteration: of the batch in `ORIGINAL`, of
                 the last evaluation in `PRIMER`. With a NaN among them, it doesn't restart.
-            counts: numbers of consecutive repetitions of each loss; None for once each.
+            counts: number of consecutive iterations that each loss stands for; None for one each.
 
         Example:
             >>> PRIMER.restarts(6_000, [9.0] * 6_001), PRIMER.restarts(6_001, [9.0] * 6_002)

@@ -212,8 +212,8 @@ def nmu_gradient(
     """Compute the gradient of an NMU for E[W] = 1/2: H_l (V + 1/4) (m + (V + 1/4) (v + (m - 1)²))^(H - 1).
 
     Equation 10 is the case m = 0: H_l (V + 1/4)^H (v + 1)^(H - 1). It is the second moment of ∂z/∂z_1, as the variance
-    of a product with a ∂L/∂z of mean 0 requires. The draft subtracts E[∂z/∂z_1]², 4^-H at m = 0, inside H_l's bracket,
-    and so has the variance of ∂z/∂z_1.
+    of a product with a ∂L/∂z of mean 0 requires. The draft has the variance of ∂z/∂z_1 instead: it subtracts
+    E[∂z/∂z_1]² before the multiplication by H_l. At m = 0 this is 4^-H.
 
     Args:
         hidden: H >= 1.

@@ -75,8 +75,8 @@ class ArithmeticCell:
         hidden_size: hidden units; 1, the output, if there is only one layer, where a `Cell` has None.
         init_variance: variance of the initial weights; None for each unit's own default.
         init_range: interval of an NMU's uniform initial weights; None for U[1/4, 3/4].
-        init_signs: ``two_negative`` to give rows of an NMU's first layer signs with which two factors start negative;
-            None for drawn signs.
+        init_signs: ``two_negative`` to choose the signs of the first layer's rows so that two factors of the NMU start
+            negative; None for drawn signs.
         bounds: ``clipped`` or ``regularized``; None for a model without bounded weights.
         out_of_bounds_strength: weight of the out-of-bounds regulariser; None unless ``regularized``.
         out_of_bounds_shape: ``linear`` or ``squared``; None unless ``regularized``.
@@ -191,9 +191,9 @@ class ArithmeticCell:
     def cost_us(self) -> float:
         """The estimated microseconds that one trial adds to an iteration of its pack on one core, without drawing rows.
 
-        It counts the rows of the batch and, spread over the iterations between evaluations, those of the evaluations,
-        which are forward passes only. A row costs the products of its inputs with each hidden unit, and the hidden
-        units.
+        It counts the rows of the batch, and those of the evaluations, spread over the iterations between evaluations.
+        Evaluations are forward passes only. A row costs the products of its inputs with each hidden unit, and the
+        hidden units.
         """
         rows = self.batch_size + 2 * self.evaluation_rows / self.evaluate_every / 3
         of_row = self.hidden_size * (_PRODUCT_US * self.input_size + _HIDDEN_US) + _ROW_US

@@ -172,7 +172,7 @@ SINGLE_LAYERS = tuple(model.name for model in _ALL if model.second != "linear" o
 def single_layer(name: str, input_size: int = 2) -> Model:
     """Return the one-layer model of a model's second unit, as trained on the single-module task.
 
-    The first layer of a model that is named after its second unit only selects inputs.
+    Where a model is named after its second unit, its first layer only selects inputs.
 
     Args:
         name: key in `MODELS`.

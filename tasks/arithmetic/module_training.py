@@ -19,8 +19,8 @@ class ModuleTraining:
 
     Args:
         values: values for any number of inputs.
-        of_pairs: values for two inputs, which are added to those or replace them.
-        of_more: values for more inputs, likewise.
+        of_pairs: additional values for two inputs; they override `values`.
+        of_more: additional values for more inputs; they override `values`.
     """
 
     values: Values = field(default_factory=dict)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class OwnUnitsFamily(ArithmeticFamily):
     """The arithmetic tasks with the built-in models and user-defined units.
 
-    A user-defined unit is a model of two layers of it, or of one in the single-module task. It doesn't change the cells
-    of other models.
+    A user-defined unit is a model with two layers of that unit, or with one in the single-module task. It doesn't
+    change the cells of other models.
 
     Args:
         units: the traits of each unit, by import string.

@@ -67,7 +67,7 @@ class ArithmeticTask:
         single: t = x_i ∘ x_{i+1} instead, where i is the offset, for one layer.
 
     Raises:
-        ValueError: if the subsets don't fit, or a range isn't one, or the operation can't take them.
+        ValueError: if the subsets don't fit, a range or its distribution is invalid, or the operation can't take them.
 
     Example:
         >>> task = ArithmeticTask(operation="mul", input_size=8, subset_ratio=0.5, overlap_ratio=0.5)

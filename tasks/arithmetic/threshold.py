@@ -29,7 +29,7 @@ _Integers = npt.NDArray[np.int64]
 
 _NODES = 16
 _MOST_POINTS = 2**22
-_MOST_NODES = 128  # of a rule, whose time grows with the cube of its nodes: 0.5 s
+_MOST_NODES = 128  # of a rule; its time grows with their cube, and is 0.5 s here
 _DIGITS = 100
 
 

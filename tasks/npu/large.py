@@ -67,7 +67,7 @@ class NPULarge(Task):
 
     Inputs are Sobol points (`study.Stream.sobol`), in one range for training and in others for tests.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. Where its program and its text differ, the program.
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; the program where it differs from the text.
 
     Args:
         operation: ``add``, ``mul``, ``reciprocal`` or ``root``.
@@ -97,7 +97,7 @@ class NPULarge(Task):
         return 1000.0
 
     def for_proof(self) -> NPULarge:
-        """Return the task with smaller evaluation sets."""
+        """Return the task with smaller evaluation sets, for the proof of packs."""
         return replace(self, evaluation_rows=min(self.evaluation_rows, 200))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,7 @@ class NPUSimple(Task):
     The test grid of sum, product and quotient has x and y in -4.1, -3.9, ..., 3.9; that of the root has 0.1, 0.2, ...,
     4. The test metrics are mean absolute errors, of each output and over all four.
 
-    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020. Where its program and its text differ, the program.
+    Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020; the program where it differs from the text.
 
     Args:
         batch_size: rows per update.

@@ -146,7 +146,7 @@ class Recurrent(Task):
         return {f"test_score_at_{length}": f"test_mse_at_{length}" for length in self.test_lengths}
 
     def for_proof(self) -> Recurrent:
-        """Return the task without long sequences: every element takes the same operations."""
+        """Return the task without long sequences, for the proof of packs: every element takes the same operations."""
         return replace(self, test_lengths=(self.train_length,))
 
     def setup(self, stream: Stream) -> Tensor:

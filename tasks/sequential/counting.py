@@ -192,7 +192,7 @@ class Counting(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def for_proof(self) -> Counting:
-        """Return the task without long sequences: every image takes the same operations."""
+        """Return the task without long sequences, for the proof of packs: every image takes the same operations."""
         return replace(self, test_lengths=(1, self.train_length) if self.train_length > 1 else (1,))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -345,7 +345,7 @@ class Sequential(Task):
         return 150.0 if self.images == "digits" else 40_000.0
 
     def for_proof(self) -> Task:
-        """Return the task without long sequences, and with few images if they are large.
+        """Return the task for the proof of packs: without long sequences, and with few images if they are large.
 
         Every image of a sequence takes the same operations.
         """

@@ -220,7 +220,7 @@ class TimeTracking(Task):
         }
 
     def for_proof(self) -> TimeTracking:
-        """Return the task with as many but shorter episodes: every step takes the same operations."""
+        """Return the task with shorter episodes, for the proof of packs: every step takes the same operations."""
         rows = self.evaluation_rows * len(self.test_times)
         return replace(self, train_times=(2,), test_times=(2,), far_times=(2,), extra_steps=1, evaluation_rows=rows)
 

@@ -186,7 +186,7 @@ def _interval(row: Row, name: str) -> Interval | None:
 
 
 def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cell:
-    """Return the cell of a published cell that has the model's own regulariser and bounds.
+    """Return the cell that repeats a published one with the model's own regulariser and bounds.
 
     Example:
         >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")

@@ -1,4 +1,4 @@
-"""Models and tasks as compiled code reads them: numbers, and tuples without strings."""
+"""Models and tasks in a form for compiled code: numbers, and tuples without strings."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _expm1(x):  # type: ignore[no-untyped-def]
 
 @forced
 def _log(x):  # type: ignore[no-untyped-def]
-    # x = m 2**e with m in [sqrt(1/2), sqrt(2)): counted from sqrt(1/2), the exponent bits are e.
+    # x = m 2**e with m in [sqrt(1/2), sqrt(2)): the exponent bits of the difference from sqrt(1/2)'s bits are e.
     bits = bits_of(x)
     exponent = _I(bits - _ROOT_HALF_BITS) >> _MANTISSA_BITS
     m = float_of(_I(bits - _I(exponent << _MANTISSA_BITS))) - _ONE
@@ -98,7 +98,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
     z = x * x
     p = multiply_add(multiply_add(multiply_add(_T0, z, _T1), z, _T2), z, _T3)
     near = multiply_add(multiply_add(p, z, _T4) * z, x, x)
-    # Rounded once near 1: a saturated weight still moves only if 1 - tanh^2 isn't exactly 0 there.
+    # Near 1 the result is rounded only once: a saturated weight can move only while 1 - tanh^2 isn't exactly 0.
     far = _ONE - _TWO / (_exp(_TWO * size) + _ONE)
     return where(size < _TANH_CUT, near, where(x < _ZERO, -far, far))
 

@@ -31,7 +31,7 @@ _BLOCK_BYTES = 64 * 1024
 _CHUNK_BYTES = 128 * 1024
 _MOST_ROWS = 512
 
-# Sets of groups kept in memory, of trials that still train or are shared among threads.
+# Cached sets of groups; the sets differ in the trials that still train, or in a thread's share of them.
 _MOST_MADE = 64
 
 # Float32 numbers of the weights of trials evaluated together on each chunk of rows: they fit into a first-level cache.
@@ -203,7 +203,7 @@ def _example_trial() -> CpuArrays:
 
 
 def _prefix(part: int) -> str:
-    """Return the prefix of a part's arrays; the first part's is that of a pack of one shape."""
+    """Return the prefix of a part's arrays; the first part has the same prefix as a pack of a single shape."""
     return PREFIX if part == 0 else f"part{part}/"
 
 

@@ -60,7 +60,7 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Load the loops, or compile them in two processes: those of evaluation in one, of training in the other."""
+        """Load the loops, or compile the evaluation loops and the training loops in a process each."""
         if not self.is_compiled(cell):
             with FreshProcess(is_quiet=True) as other:
                 other.prepare(compile_evaluation)

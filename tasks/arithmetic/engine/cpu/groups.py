@@ -39,10 +39,10 @@ class Groups(NamedTuple):
         order: places of the trials in the pack, group by group, int64 [trials].
         ends: end of each group in that order, int64 [groups].
         has_logs: True if a trial of the group multiplies logarithms, bool [groups].
-        target: equal numbers for trials with equal targets of equal rows, int64 [all trials of the pack].
+        target: equal numbers for trials that compute equal targets from equal rows, int64 [all trials of the pack].
         sums: first row of a trial's sums with inputs, within its group, int64 [all trials].
         log_sums: the same for its sums with logarithms.
-        stacked: a trial's numbers of rows of sums with inputs and with logarithms, int64 [all trials, 2].
+        stacked: how many rows of sums a trial has, with inputs and with logarithms, int64 [all trials, 2].
         places: places of a trial's weights, int64 [all trials, PLACES].
         logs_at: first place of the weights of logarithms; those of inputs begin at 0.
     """
@@ -188,7 +188,8 @@ def _within(
         cumulate_columns: True to lay the columns of a trial out consecutively; False for each column separately.
 
     Returns:
-        The start of each, and the largest end: of each column, or overall.
+        The start of each size, int64 [trials, columns], and the largest end in any group: int64 [columns], or one
+            number if `cumulate_columns`.
     """
     if cumulate_columns:
         line, largest = _within(sizes.reshape(-1, 1), begins * sizes.shape[1], ends * sizes.shape[1])

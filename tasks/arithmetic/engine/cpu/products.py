@@ -7,8 +7,8 @@ order and the fused multiply-adds are part of the definition:
     g x^T     over rows, one after the other, for all whole vectors of features; for the features that are left,
               sixteen partial sums over the rows of a block, added up as a tree
 Each sum has its own lane, or sixteen, so it doesn't depend on the matrices multiplied beside it: matrices of many
-trials are stacked and multiplied at once. Every processor gives the same bits: narrower registers take several for a
-vector, and tiles are cut so that their sums fit into the registers.
+trials are stacked and multiplied at once. Every processor gives the same bits: where registers are narrower, a vector
+takes several of them, and tiles are smaller.
 
 Sums over rows use a transposed copy of the rows, so that a vector holds separate sums. Adding up lanes of a vector
 would cost as much as the products.
@@ -235,9 +235,9 @@ def transpose(to, x):  # type: ignore[no-untyped-def]
 
 
 def _dots(outputs: int, features: int) -> Callable[..., Any]:
-    """Make the kernel that adds the inner products of some rows of g and x, 1 or a multiple of 4 pairs, to d.
+    """Make the kernel that adds the inner products of some rows of g and x to d, for 1 or a multiple of 4 pairs.
 
-    It writes d from [o, i] on. Rows of g start at g_row, rows of x at x_row.
+    It adds to d from [o, i] on. Rows of g start at g_row, rows of x at x_row.
     """
     pairs = outputs * features
 

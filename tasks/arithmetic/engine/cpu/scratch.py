@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
 def new_scratch(tables: PackTables, sizes: Sizes, block: int) -> Scratch:
     """Make the scratch arrays of one call."""
     n, subsets = tables.inputs, tables.starts.shape[1]
-    # A row longer by a cache line than a block: rows of a power of two would share few places in a cache.
+    # A row is a cache line longer than a block: rows of a power of two would compete for a few places of the cache.
     inputs, transposed = padded(n, 4) * (block + LANES), block * (n - n % LANES)
     spare = 2 * sizes.stacked
     return Scratch(

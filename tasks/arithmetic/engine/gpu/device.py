@@ -237,7 +237,11 @@ def _blocks_by_memory(layout: Layout, trials: int) -> int:
 
 
 def _allow(kernel: Kernel, shared_bytes: int) -> None:
-    """Raise the limit of a kernel's shared memory for each block above the default if necessary."""
+    """Raise a kernel's limit of shared memory for each block, if the default doesn't suffice.
+
+    Raises:
+        DeviceError: if the device refuses.
+    """
     if shared_bytes > _DEFAULT_BYTES:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (error,) = driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, torch.cuda.current_device())
@@ -252,7 +256,7 @@ def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], regist
     key = hashlib.sha256(repr(content).encode()).digest()
     cached = _read_cache(key)
     if cached is not None:
-        with suppress(Exception):  # for example assembled under another driver, on a disk that machines share
+        with suppress(Exception):  # for example, another machine stored it on a shared disk, for another driver
             return _load(cached)
     try:
         layout = new_layout(shape)

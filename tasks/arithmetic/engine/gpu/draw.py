@@ -145,9 +145,9 @@ def new_multiply(layout: Layout) -> tuple[Any, Any]:
         multiply(t, x, w, a)
         subsets(t, x, e, trial, trials)
 
-    A slice's sums by weights stay in the thread for the row's first slice, and go to shared memory for others; products
-    always go there. All sums over subsets go to shared memory. Since a block's trials share them, each trial's threads
-    compute some: `trial`, uint64, 0 <= trial < trials, is the thread's own. Other arguments are as in
+    The sums by weights of a row's first slice stay in its thread; those of other slices go to shared memory, as do all
+    products and all sums over subsets. A block's trials share the sums over subsets, so each trial's threads compute
+    some of them: `trial`, uint64, 0 <= trial < trials, is the number of the thread's trial. Other arguments are as in
     `gpu.phases.Phases`.
     """
     rows, stride, plane, at_inputs = layout.rows, layout.stride, layout.plane, layout.at_inputs

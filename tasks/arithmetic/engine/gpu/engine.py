@@ -80,7 +80,7 @@ class GpuEngine(ArithmeticEngine):
         return trials_at_once(_layout(cell))
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Return None, since kernels depend on the shape, or True without a device, which needs no kernels."""
+        """Return True without a device or if emulated; else None, since kernels depend on the shape."""
         return None if torch.cuda.is_available() and not self._emulated else True
 
     def prepare(self, cell: Cell) -> None:

@@ -75,8 +75,8 @@ def new_layout(shape: Shape) -> Layout:
 class Layout:
     """The constants of phases. Places, ``at_...``, count float32 numbers in shared memory.
 
-    Shared memory holds the data that all trials of a block share, which end with the inputs, and then each trial's own
-    data. Places of the first kind count from the block's start, those of the second from the trial's.
+    Shared memory begins with the data that all trials of a block share; the last of these are the inputs. Then comes
+    each trial's own data. Places of shared data count from the block's start, those of own data from the trial's start.
 
     Args:
         shape: the shape to train.
@@ -91,7 +91,7 @@ class Layout:
         slices: parts of a row, one for each multiplying thread; a slice has up to `slice_quads` quads.
         logs: True if the first layer takes logarithms of its inputs.
         products: True if the first layer multiplies factors of its inputs.
-        sums: a row's sums over features, by weights and of logarithms; its products follow, `totals` in all.
+        sums: number of a row's sums over features, of inputs and of logarithms; `totals` counts its products, too.
         weight_rows: rows of the weights that multiply a feature.
         outputs: slopes that a thread multiplies with its four inputs, in one of `groups` groups; 0 for none.
         outer_slots: numbers in which the thread adds up these products.

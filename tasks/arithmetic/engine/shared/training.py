@@ -50,9 +50,11 @@ class ArithmeticScores(Scores):
     def end_decided(self, has_nan: npt.NDArray[np.bool_]) -> None:
         """End each trial whose outcome can't change any more.
 
-        There are two such cases. A weight that is NaN stays NaN under every update, and every later MSE is NaN and
-        skipped, so the best step stays. And a validation MSE of exactly 0 inside the window can't be undercut, and ties
-        go to the first; if its test MSE is below the threshold, the trial stays solved.
+        There are two such cases:
+
+        - A weight is NaN. It stays NaN under every update. Every later MSE is NaN and skipped, so the best step stays.
+        - A validation MSE inside the window is exactly 0. It can't be undercut, and ties go to the first. If its test
+          MSE is below the threshold, the trial stays solved.
 
         Args:
             has_nan: True for a trial with a weight that is NaN, bool [trials still training].

@@ -2,9 +2,13 @@
 
 One Python step an iteration serves the full pack: trials are the leading axis of every tensor (`tensors`).
 
-A trial's bits don't depend on its pack: every matrix product is batched over trials, since a plain product over stacked
-rows varies with the number of rows; elementwise operations are independent; and torch runs on one thread while a pack
-trains, however many the process has. Packs run in parallel on cores, not threads.
+A trial's bits don't depend on its pack:
+
+- Every matrix product is batched over trials, since a plain product over stacked rows varies with the number of rows.
+- Elementwise operations are independent.
+- While a pack trains, torch runs on one thread, however many the process has.
+
+Packs run in parallel on cores, not threads.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ class TorchTraining(ArithmeticTraining):
             return super().advance(for_s)
 
     def _begin(self, arrays: Arrays | None) -> None:
-        # The state of all trials when trials were last dropped; that of trials still training is newer in the tensors.
+        # The state of all trials when trials were last dropped; the tensors have the newer state of those that train.
         self._dropped_at = {n: a for n, a in (arrays or {}).items() if n.startswith(PREFIX)}
         new = arrays is None
         self._tensors = TorchTensors(self._pack.trials, self._device) if new else self._active_tensors()

@@ -1,4 +1,4 @@
-"""Penalties and gradient limits of the torch engine, beyond the features of compiled code.
+"""Penalties and gradient limits of the torch engine, which compiled code doesn't support.
 
 Penalties are differentiated by autograd. The sparsity regulariser of clipped weights is usually part of the optimiser's
 step, which has a formula for it. It is a penalty here only if weights should become -1 or 1, or gradients are limited.

@@ -64,7 +64,7 @@ DISTRIBUTIONS: Mapping[str, Quantile] = {
 
 
 def truths(quantile: Quantile) -> dict[str, float]:
-    """Integrate the quantile function over all, over its middle half, and around the median."""
+    """Compute the mean, interquartile mean, median and standard deviation from a quantile function."""
     x = quantile((np.arange(200_000) + 0.5) / 200_000)
     middles = {"mean": x, "interquartile mean": x[50_000:150_000], "median": x[99_999:100_001]}
     return {name: float(part.mean()) for name, part in middles.items()} | {"deviation": float(x.std())}
@@ -74,14 +74,21 @@ def truths(quantile: Quantile) -> dict[str, float]:
 
 
 def of_rows(bound: Callable[..., Floats]) -> Interval:
-    """Apply an interval for many samples to the rows."""
+    """Adapt a function that takes samples flattened, with their sizes, to take them as rows."""
     return lambda rows: bound(rows.ravel(), [rows.shape[1]] * len(rows))
 
 
 def trimmed_t(rows: Floats, share: float) -> Floats:
-    """Bound the mean without such a share of values at each end, rounded to whole values, by their winsorised variance.
+    """Bound the trimmed mean by the winsorised variance; without trimming, this is Student's interval.
 
-    Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352; without trimming, Student's interval.
+    Source: Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352.
+
+    Args:
+        rows: values, [studies, n].
+        share: share of values trimmed at each end; their number is rounded down.
+
+    Returns:
+        Lower and upper bounds, [studies, 2]; NaN where the variance is 0.
     """
     n = rows.shape[1]
     cut = int(share * n)

@@ -46,8 +46,8 @@ class Claimed:
     """A claim and its truth.
 
     Args:
-        cells: what its cells are drawn by.
-        is_true: whether all of them are above the bound.
+        cells: a function for each cell that draws its sample.
+        is_true: True if all cells are above the bound.
     """
 
     cells: tuple[Draw, ...]
@@ -58,7 +58,7 @@ class Claimed:
 
 
 def rate(success_rate: float, bound: float) -> Draw:
-    """Return draws of a success rate, and the bound that it is claimed to exceed."""
+    """Return a function that draws a success rate's outcomes, with the lower bound that is claimed for it."""
 
     def draw(rng: Rng) -> ClaimSample:
         return ClaimSample((rng.random(MOST) < success_rate).astype(float), bound, kind="rate")
@@ -67,7 +67,7 @@ def rate(success_rate: float, bound: float) -> Draw:
 
 
 def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw:
-    """Return draws of the difference of two success rates with the correlation φ over seeds, and its claimed bound."""
+    """Return a function that draws differences of two methods' outcomes with correlation φ, and the claimed bound."""
 
     def draw(rng: Rng) -> ClaimSample:
         (first_outcomes,), (second_outcomes,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
@@ -87,7 +87,7 @@ def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
 
 
 def time(unsolved: float, typical: float, above: float) -> Draw:
-    """Return draws of times to success, claimed to be below a bound that exceeds their mean by a share of it."""
+    """Return a function that draws times to success, with the claimed upper bound: their mean plus a share of it."""
     grid, chances = _times(unsolved, typical)
     bound = float(grid @ chances) * (1 + above)
 
@@ -215,7 +215,7 @@ def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -> dict[str, Any]:
-    """Count studies; without sharing, each number of seeds has all of the error, as if it were the first."""
+    """Count studies that wrongly show the claim; without `sharing`, each number of seeds may spend the full error."""
     rng, is_shown, error = rng_of(law, seed), 0, 0.0
     for _ in range(studies):
         sample, earlier = RAISED[law](rng), tuple[EarlierLook, ...]()

@@ -56,7 +56,7 @@ def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **va
     """Run Python as a process in a new folder, and return its seconds and its output.
 
     Args:
-        words: of the command, after the interpreter.
+        words: the arguments of the Python interpreter.
         fill: writes files into the folder.
         variables: added to the environment.
 

@@ -43,7 +43,7 @@ class Law:
 
     Args:
         effect: draws effects with a variance of 1.
-        rate: of success; None for the numbers themselves.
+        rate: success rate; None to use the latent numbers themselves.
     """
 
     effect: Callable[[Rng, tuple[int, int]], Floats]

@@ -78,7 +78,7 @@ def gamma(rng: Rng, n: int, *, shape: float) -> Floats:
 
 
 def evaluated(rng: Rng, n: int) -> Floats:
-    """Draw as the simple task's NMU is solved: about 14 evaluations in, at whole evaluations."""
+    """Draw the evaluation at which the simple task's NMU is solved: an integer, about 14."""
     return np.ceil(rng.gamma(160, 14 / 160, n))
 
 
@@ -98,7 +98,7 @@ SUCCESS = stats.gamma(3, scale=1 / 3)
 
 
 def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw trials that all end at the iteration by which this share is solved."""
+    """Draw trials; those unsolved are censored at the time by which this share is solved."""
     end = SUCCESS.ppf(success_rate)
     at = rng.gamma(3, 1 / 3, n)
     return np.minimum(at, end), at <= end
@@ -111,7 +111,7 @@ def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
-    """Bound the share of trials not solved by the time at which it is `unsolved`."""
+    """Bound the survival function at the time at which its true value is `unsolved`."""
     time = SUCCESS.isf(unsolved)
 
     def study(rng: Rng, n: int) -> Interval | None:

@@ -165,7 +165,7 @@ def _splat(builder: Any, kind: Any, number: Any) -> Any:
 def at_peak(cell: Cell) -> Measure:
     """Return the measurement of an iteration's multiply-adds at the highest rate this core has.
 
-    Not every core has the wider registers, and they aren't always faster: the faster of both counts.
+    It measures two widths of registers, and takes the faster one: some cores lack wide ones, or slow down with them.
     """
     shapes = ((8, 12), (16, 12))
     factor, addend = np.float32(0.5), np.float32(1)  # sums stay near 2: no overflow, no subnormal numbers

@@ -114,7 +114,7 @@ def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Cal
     """Return a function that makes `at_once` updates of all trials; each seed's rows are drawn once for its cells.
 
     Args:
-        cell: of the arithmetic task, multiplying, with one range and weights that are clipped.
+        cell: cell of the arithmetic task with operation ``mul``, one range, and clipped weights.
         seeds: number of seeds.
         cells: number of cells of each seed, which differ in their step size.
         at_once: updates of one call.

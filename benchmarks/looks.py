@@ -47,7 +47,7 @@ PValue = Callable[..., float]
 def narrowed(
     bounds: Bounds, rate: float, rng: Rng, studies: int, looks: Sequence[int] = LOOKS, failing: float = 0.0
 ) -> tuple[float, float]:
-    """Stop each study when its interval is narrow; return the share that holds the rate, and the seeds used."""
+    """Stop each study when its interval is narrow; return the interval's coverage, and the mean seeds used."""
     running = np.ones(studies, bool)
     holds, used = np.zeros(studies, bool), np.zeros(studies)
     solved = finished = np.zeros(studies, np.int64)
@@ -64,7 +64,7 @@ def narrowed(
 
 
 def exactly(bounds: Bounds, rate: float, looks: Sequence[int] = LOOKS) -> tuple[float, float]:
-    """Compute the same exactly, over every number of solved seeds."""
+    """Compute the results of `narrowed` exactly, as sums over all numbers of solved seeds."""
     there, before, holds, used = np.ones(1), 0, 0.0, 0.0
     for n in looks:
         there = np.convolve(there, stats.binom.pmf(np.arange(n - before + 1), n - before, rate))
@@ -124,7 +124,7 @@ def _cell(way: str, rate: str, coverage: float, seeds: float | None) -> dict[str
 def told_apart(
     p_value: PValue, rates: tuple[float, float], rng: Rng, studies: int, looks: Sequence[int] = LOOKS
 ) -> tuple[float, float]:
-    """Stop each study when its cells differ; return the share in which they ever do, and the seeds used."""
+    """Stop each study when its cells differ; return the share of studies that stop for it, and the mean seeds used."""
     first, second = (rng.random((studies, MOST)) < rate for rate in rates)
     counts = [np.cumsum(a, axis=1) for a in (first & ~second, second & ~first, first, second)]
     apart, used = np.zeros(studies, bool), np.full(studies, MOST)

@@ -45,10 +45,10 @@ includes that of its parent at its start, and the benchmark holds more."""
 
 
 def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
-    """Return the published cell, cut so that nothing is evaluated but the start.
+    """Return the published cell, with changes so that only the start is evaluated.
 
-    The sparsity regulariser grows from the first iteration on, instead of its published one: it is on in most of a
-    published run, and so must be on in the measurement.
+    The sparsity regulariser starts at iteration 0 instead of its published start. It is on in most of a published run,
+    so it must be on in the measurement.
     """
     values = {
         "input_size": input_size,

@@ -50,7 +50,7 @@ class PartialLaw:
         name: its name in the table.
         draw: draws both methods' outcomes on shared seeds, shape [studies, seeds] each.
         truth: ``equal`` or ``differ``.
-        test: the test of all trials, of both methods' pairs and their other trials.
+        test: the test of all trials; its samples are both methods' pairs, and each method's other trials.
     """
 
     name: str

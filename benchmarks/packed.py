@@ -62,7 +62,7 @@ def mlp(hidden: int) -> nn.Module:
 def timed(
     update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None, *, warm_up: int = _WARM_UP
 ) -> Measure:
-    """Return the measurement of a trial-iteration, by updates of all trials, for which `wait` waits."""
+    """Return the measurement of a trial-iteration; `update` updates all trials, and `wait` waits until it is done."""
     for _ in range(warm_up):
         update()
     wait()

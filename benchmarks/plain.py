@@ -114,7 +114,7 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
     """Return the measurement of an iteration of the loop, warmed up.
 
     Args:
-        cell: of the arithmetic task, multiplying, with one range and weights that are clipped.
+        cell: cell of the arithmetic task with operation ``mul``, one range, and clipped weights.
         device: ``cpu`` or ``cuda``.
     """
     torch.manual_seed(0)

@@ -50,10 +50,13 @@ _LONG = 10_000_000
 
 
 def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
-    """Return a preset's engine, and a model's first cell, cut so that only the start is evaluated, with its pack size.
+    """Read a preset's first cell of a model, with changes so that only the start is evaluated.
 
     Returns:
-        Engine, cell, and the number of its trials in a pack of the study.
+        The preset's engine, the cell, and the number of its trials in a pack of the study.
+
+    Raises:
+        ValueError: if the preset doesn't train in packs.
     """
     file: dict[str, Any] = yaml.safe_load(preset_text(preset))
     file["models"] = [

@@ -80,7 +80,7 @@ class Publishing:
         trials: how many trials to publish.
         points: points of a learning curve.
         server: the address of MLflow's server; None for a new database each time.
-        empty: an empty database, of which each new one is a copy: making one takes seconds.
+        empty: an empty database; it is copied for each new one, since making one takes seconds.
     """
 
     folder: Path

@@ -59,7 +59,7 @@ def coverage_row(
     bounds = []
     for _ in range(studies):
         y = _sorted(drawn(rate, shares, design, is_nested=is_nested, rng=rng), is_nested=is_nested)
-        key = y.sum(axis=0).tobytes() if not is_nested else b"", y.sum(axis=1).tobytes()  # all that it depends on
+        key = y.sum(axis=0).tobytes() if not is_nested else b"", y.sum(axis=1).tobytes()  # fixes the interval
         if key not in intervals:
             intervals[key] = shared_rate_interval(y, is_nested=is_nested)
         bounds.append(intervals[key])

@@ -58,7 +58,7 @@ class Law:
         first: distances of the first method's means from its best, as a function of the number of seeds.
         second: the same of the second method.
         noise: transform of a standard normal number, to a mean of 0 and a variance of 1.
-        scale: of the second method's noise; the first one's is 1.
+        scale: factor of the second method's noise; the first method's is 1.
         shared: the correlation of all outcomes of a seed before `noise`.
         alike: extra correlation of the outcomes of one method.
         diverging: the share of infinitely bad outcomes; if positive, all outcomes are replaced by their ranks.
@@ -153,7 +153,7 @@ def _skewed(normal: Floats) -> Floats:
 
 
 def _failing(normal: Floats) -> Floats:
-    """Return numbers of which a tenth are far below the others."""
+    """Return numbers with a mean of 0, a tenth of them far below the others."""
     fails = special.ndtr(normal) < 0.1
     spread = np.where(fails, -3.0, 1 / 3) + 0.1 * normal
     return np.asarray(spread / math.sqrt(0.1 * 9 + 0.1 + 0.01))
@@ -200,7 +200,7 @@ def _tuned(first: Floats, second: Floats) -> Result:
 
 
 def _unmoved(first: Floats, second: Floats) -> Result:
-    """Return the interval's ends by the sign flips of the pseudo-values, unadjusted."""
+    """Test like `_tuned`, but without its correction for optimism."""
     none = np.zeros(len(first))
     return tuned_test(*(replace(fit, optimism=none) for fit in _fits(first, second)))
 

@@ -66,7 +66,7 @@ def with_until(spec: Spec, **until: Any) -> Plan:
 def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> dict[str, str]:
     """Compare a cell's interval at all seeds with that of the seeds used.
 
-    They agree if the intervals overlap and the rate of all seeds is in that of the seeds used.
+    They agree if the intervals overlap, and the interval of the seeds used contains the rate of all seeds.
     """
     assert fixed.success_rate is not None
     low, high = statistics.wilson(fixed.solved, fixed.ended)

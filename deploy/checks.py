@@ -140,7 +140,7 @@ def check_secrets(service: Service) -> None:
 
 
 def told(service: Service) -> dict[str, bytes]:
-    """Yield the texts of the cluster's jobs, MLflow's runs and the store of studies, each with its place."""
+    """Return the texts of the cluster's jobs, MLflow's runs and the store of studies, by place."""
     from mlflow import MlflowClient
 
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}

@@ -43,7 +43,7 @@ def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports: the kernel never chooses 10002 to 19999, the range of Ray's workers."""
+    """Return free ports, chosen by the kernel; they are outside of 10002 to 19999, the range of Ray's workers."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

@@ -121,7 +121,7 @@ class Service:
         }
 
     def in_postgres(self, command: str, given: bytes = b"") -> bytes:
-        """Run a shell command for PostgreSQL's container, and return its output.
+        """Run a shell command, written for PostgreSQL's container, on this machine, and return its output.
 
         Raises:
             ServiceError: if it fails.

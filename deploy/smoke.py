@@ -174,7 +174,7 @@ def main() -> int:
         say(str(error))
     except KeyboardInterrupt:
         say("interrupted")
-    except Exception as error:  # errors of the libraries that check are failures like any other
+    except Exception as error:  # an error of a library that the checks use is a failure, too
         (folder / "error.txt").write_text(traceback.format_exc())
         say(f"{type(error).__name__}: {error}; where: {folder}/error.txt")
     finally:

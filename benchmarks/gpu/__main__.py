@@ -39,7 +39,7 @@ from study.environment import provenance
 FIGURE = "figure"
 PARTS = ("checks", "models", "packs", "groups", "floor", "registers")
 _MOST_WORKERS = 12
-# For a part: a kernel that hangs must not keep the others from being measured.
+# Limit of a part: after it, the other parts are measured even if a kernel hangs.
 _LIMIT_S = 900.0
 _NOTED = ("rounds", "seconds", "models_s", "workers", "emulated")
 

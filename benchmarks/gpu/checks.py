@@ -22,7 +22,7 @@ from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 LEVEL = 1e-3
 """Significance level for a difference of success rates."""
 
-# Several, since a product of many factors may overflow: a trial of NaN says nothing.
+# Several, since a product of many factors may overflow, and a trial of NaN doesn't test anything.
 _SEEDS = 3
 
 Bits = dict[str, npt.NDArray[Any]]

@@ -46,7 +46,7 @@ REGISTERS = 128
 """Maximum registers of a thread, as in the engine for these shapes on a multiprocessor of 9.0."""
 
 _HIDDEN = (2, 10)
-# Of a multiprocessor of 9.0; a block takes a KiB of shared memory more than its launch says.
+# Limits of a multiprocessor of 9.0; a block takes 1 KiB of shared memory more than its launch requests.
 _HAS_REGISTERS, _HAS_SHARED, _BLOCK_EXTRA, _HAS_THREADS = 65_536, 228 * 1024, 1024, 2048
 # An iteration at which the sparsity regulariser is on, as in most of a published run.
 _ITERATION = 100_000
@@ -57,7 +57,7 @@ class Machine(NamedTuple):
 
     Args:
         code: its instructions.
-        registers: of a thread.
+        registers: registers of a thread.
         spilled_bytes: local memory of a thread, for numbers that don't fit into registers.
     """
 
@@ -74,9 +74,9 @@ class Counted(NamedTuple):
         trials: trials of the block.
         instructions: warp instructions of a trial's update with the sparsity regulariser on.
         spilled: those of them that move spilled numbers.
-        registers: of a thread.
-        spilled_bytes: of a thread.
-        shared_bytes: of a block.
+        registers: registers of a thread.
+        spilled_bytes: local memory of a thread, for spilled numbers.
+        shared_bytes: shared memory of a block.
         blocks: blocks that fit on a multiprocessor of 9.0.
     """
 

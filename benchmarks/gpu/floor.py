@@ -2,16 +2,16 @@
 
 Two floors, of the NMU with 100 inputs:
 
-- **Drawing and multiply-adds.** The engine's own phases `draw`, `multiply` and `subsets` alone, of blocks of one trial:
-  the inputs of each batch from the random stream, put into shared memory, and their sums by weights and by subsets; in
-  as many blocks as fit, with two barriers a pass. To it are added the multiply-adds of the other product, gradients by
-  inputs, batch x inputs x hidden, not measured but counted: 32 of them a warp instruction, at the rate at which warp
-  instructions are issued. Left out are what rows need between the layers, sums over rows, Adam, regularisers and the
-  other barriers. A faster way to draw lowers this floor, and so do blocks of several trials.
-- **Issue slots.** A multiprocessor issues four warp instructions a cycle. The machine code for compute capability 9.0
-  has about 11,300 an iteration at 2 hidden units and 23,000 at 10 for a trial that sees rows of its own (count.py); the
-  least conceivable by the count of its arithmetic, with no address computed and nothing moved, are 8,000 and 20,000. At
-  the highest clock, so that nothing reaches these rates in full.
+- **Drawing and multiply-adds.** The engine's own phases `draw`, `multiply` and `subsets` alone, in as many blocks of
+  one trial as fit, with two barriers a pass. They draw the inputs of each batch into shared memory, and sum them by
+  weights and by subsets. The multiply-adds of the other product, gradients by inputs, are counted instead of measured:
+  batch x inputs x hidden, 32 a warp instruction, at the rate at which warp instructions are issued. This floor leaves
+  out a row's work between the layers, sums over rows, Adam, regularisers and the other barriers. A faster way to draw
+  lowers it, and so do blocks of several trials.
+- **Issue slots.** A multiprocessor issues four warp instructions a cycle. For a trial that sees rows of its own, the
+  machine code for compute capability 9.0 has about 11,300 an iteration at 2 hidden units and 23,000 at 10 (count.py).
+  The arithmetic alone, without computing addresses or moving numbers, needs at least 8,000 and 20,000. The rates are
+  those of the highest clock, so no kernel reaches them in full.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Machine:
     """A device that trains packs.
 
     Args:
-        name: for people.
+        name: the device's name.
         device: as engines and torch call it: ``cuda``, or ``cpu`` for the emulation.
         multiprocessors: blocks are dealt out among these.
         clock_hz: the highest clock rate.
@@ -66,9 +66,9 @@ class Machine:
         return GpuEngine(emulated=self.emulated)
 
     def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
-        """Return the constructor of a pack's blocks; None for registers or trials of a block is the engine's choice."""
+        """Return the constructor of a pack's blocks; with None, the engine chooses registers or trials of a block."""
         if self.emulated:
-            # The options differ from those of the compared blocks, which must not matter.
+            # The compared blocks have other options: a check that these don't affect the bits.
             return partial(EmulatedBlocks, backwards=True, most=most)
         from tasks.arithmetic.engine.gpu.device import CudaBlocks
 

@@ -56,7 +56,7 @@ def _is_predicate(text: str) -> bool:
 
 
 def _added(texts: list[str], warp: Warp) -> Any:
-    """Add words as uint64, a negative one as its complement and 1, as for carries."""
+    """Add words as uint64, so that carries show; a negated word is added as its complement plus 1."""
     total = np.zeros(LANES, np.uint64)
     for text in texts:
         if text.startswith("-") and "R" in text and not text.lstrip("-").startswith(("RZ", "URZ")):

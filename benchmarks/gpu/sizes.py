@@ -32,14 +32,14 @@ class Sizes:
         bits: shapes compared bit for bit with the emulation.
         alone: shapes trained alone, and among `among` others.
         updates: number of updates of both.
-        distribution: cell compared with the fused CPU engine, `seeds` of each.
+        distribution: cell whose success rate is compared with the fused CPU engine's, over `seeds` seeds each.
         speed: shapes whose speed is measured, the most important first.
-        torch: of these, those that the torch engine trains too, in packs of `torch_packs`.
+        torch: shapes among these that the torch engine trains too, in packs of `torch_packs`.
         packs: shapes trained in packs of `multiples` times the multiprocessors.
         registers: shapes compiled with each of `limits`.
         floor: shapes beside their floor.
-        evaluate_every: iterations, where evaluations are measured too.
-        evaluation_rows: of validation and of test each, there.
+        evaluate_every: iterations between evaluations, in measurements that include them.
+        evaluation_rows: rows of the validation set, and of the test set, in these measurements.
     """
 
     bits: tuple[Model, ...]

@@ -1,9 +1,9 @@
 """Emulator of machine code of compute capability 9.0, warp by warp on the CPU, to count issued instructions.
 
-It knows the instructions of the engine's kernels, as NVIDIA's disassembler writes them, and names one that it doesn't
-know. Threads of a warp at different places wait for each other where the code says so; of several places the first in
-the code runs next. Numbers are computed, since branches depend on them, but the last bit may differ: only the counts
-matter.
+It supports the instructions of the engine's kernels, as NVIDIA's disassembler writes them; the error for another one
+names it. Diverged threads of a warp wait for each other where the code has a BSYNC instruction. Until then, the threads
+at the earliest place in the code run next. Numbers are computed, since branches depend on them, but the last bit may
+differ: only the counts matter.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Instruction(NamedTuple):
 
     Args:
         guard: predicate under which threads execute it, or None.
-        name: with its modifiers, split at the points.
-        operands: as they are written.
-        spilled: whether it moves spilled numbers.
+        name: its name and modifiers, which dots separate in the listing.
+        operands: its operands, as in the listing.
+        spilled: True if it moves spilled numbers.
     """
 
     guard: str | None

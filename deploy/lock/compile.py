@@ -6,7 +6,7 @@
 uv resolves; this file divides the packages among the locks, so that a machine installs only the necessary ones:
 
 - `base.txt` runs the service in one process, and builds its package;
-- `cluster.txt`, `server.txt`, `gpu.txt`, `integrations.txt` and `dev.txt` are what these extras add;
+- `cluster.txt`, `server.txt`, `gpu.txt`, `integrations.txt` and `dev.txt` have the further packages of these extras;
 - `torch.txt` is PyPI's torch, with the CUDA libraries that its builds for Linux need;
 - `torch-cpu.txt` is written by hand: torch's CPU builds, which PyPI doesn't have.
 """

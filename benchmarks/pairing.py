@@ -196,7 +196,7 @@ def _tango(first_only: int, second_only: int, n: int) -> tuple[float, float]:
 
 
 def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
-    """Find where the score falls below a number."""
+    """Return the difference at which the score falls below `wanted`, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
@@ -240,7 +240,7 @@ def _by_t(estimates: Floats, errors: Floats, freedom: Floats) -> tuple[Floats, F
 
 
 def _bootstrap(first: Floats, second: Floats) -> Floats:
-    """Return the intervals that a single sample of differences would get."""
+    """Return studentised bootstrap intervals of each study's mean difference."""
     d = first - second
     return statistics.mean_intervals(d.ravel(), [d.shape[1]] * len(d))
 

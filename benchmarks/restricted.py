@@ -123,8 +123,8 @@ def greenwood(times: Floats, solved: Bools) -> Floats:
 def score(times: Floats, solved: Bools) -> Floats:
     """Bound the time saved, 1 - mean, by a score interval: Wilson's, if a success saves all.
 
-    The m with (m - μ)² <= z² (m r - m²)/n', where μ is the time saved, r the ratio of its second to its first moment
-    with one success at 0 more, and n' the number of trials that Greenwood's error implies.
+    The interval holds all m with (m - μ)² <= z² (m r - m²)/n'. μ is the mean time saved. r is the ratio of its second
+    to its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's error implies.
     """
     estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)

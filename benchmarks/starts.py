@@ -70,8 +70,8 @@ def negative(factors: npt.NDArray[Any]) -> Ints:
 def foreseen(factors: npt.NDArray[Any]) -> Ints:
     """Predict from the factors before training the number of negative ones after the first updates.
 
-    A negative product is corrected by a change of one factor's sign, and the gradient is greatest for the factor
-    nearest to 0, since that is the product of the others.
+    A negative product is corrected by a change of one factor's sign. The gradient by a factor is the product of the
+    others, so it is greatest for the factor nearest to 0.
 
     Example:
         >>> foreseen(np.array([[-0.1, 0.7, 0.5], [-0.6, 0.2, 0.5], [-0.6, -0.2, 0.1]])).tolist()

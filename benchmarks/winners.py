@@ -176,7 +176,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study, and return True if its sentence, a bold row, or a verdict names a winner."""
+    """Draw a study, and return for its sentence, its bold rows and its verdicts True if they name a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {

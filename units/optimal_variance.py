@@ -105,7 +105,7 @@ def largest_input_variance(hidden: int) -> float:
         return math.inf
 
     def log_slope(v: float) -> float:
-        """Return log(((1 + v)^H - 1) / v), increasing in v; the power itself overflows."""
+        """Return log(((1 + v)^H - 1) / v), which increases in v, without computing the power, which overflows."""
         power = hidden * math.log1p(v)
         return power + math.log(-math.expm1(-power)) - math.log(v)
 

@@ -111,6 +111,9 @@ class Unit(nn.Module, ABC):
             init_variance: as for the unit.
             dtype: dtype of the result; the computation is in float64.
 
+        Returns:
+            Each parameter's value by name, without a trial axis.
+
         Raises:
             ValueError: if the unit's weights can't have that variance; the message gives the largest possible.
         """

@@ -24,8 +24,8 @@ FILES = ("cells.csv", "comparison.csv", "figure.png")
 def run(study: str, engine: str, device: str, store: Path, options: Sequence[str]) -> tuple[Path, float]:
     """Run a study, and return its report's folder and the command's seconds.
 
-    Earlier results are found in the store. After an interruption the same command goes on, and its seconds are those
-    since then.
+    It reuses results in the store, so the same command continues an interrupted study. The seconds are those of this
+    command alone.
 
     Raises:
         subprocess.CalledProcessError: if it failed; its output is on the terminal.

@@ -119,7 +119,7 @@ def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:
 
 
 def _network(cell: Content, arrays: Arrays) -> tuple[Network, bool]:
-    """Build the cell's network with these parameters, and return True with it if they have an axis of trials."""
+    """Return the cell's network with these parameters, and True if they have an axis of trials."""
     typed = typed_cell(cell)
     network = Network(
         typed.network,

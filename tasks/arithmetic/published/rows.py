@@ -104,7 +104,7 @@ def published() -> tuple[Published, ...]:
 
 @cache
 def printed() -> tuple[Published, ...]:
-    """Read the cells of which only printed numbers are known, not the seeds."""
+    """Read the cells whose numbers are printed, but whose seeds are unknown."""
     sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
     return (*_printed("simple_summary", "simple"), *chain.from_iterable(sizes))
 

@@ -50,7 +50,7 @@ def mix_to_sums(y_grad, sums, products, gates, a_grad, m_grad, gate_grad):  # ty
         sums: a.
         products: m.
         gates: g.
-        a_grad: ā; may be any array that is read here, as may the next two.
+        a_grad: ā; this and the next two may each be one of the arrays read here.
         m_grad: m̄.
         gate_grad: dL/d(Gx).
     """

@@ -104,7 +104,11 @@ class CudaBlocks(Blocks):
         return self._which[1].data_ptr()
 
     def _blocks(self, which: npt.NDArray[np.uint64]) -> list[tuple[tuple[int, int], torch.Tensor]]:
-        """Assign trials to blocks, with a cache for equal `which`: their [blocks, trials], and uploaded places."""
+        """Assign trials to blocks, with a cache of the last `which`.
+
+        Returns:
+            For each block size, the shape [blocks, trials], and the trials' places on the device.
+        """
         content = which.tobytes()
         if content != self._dealt[0]:
             dealt = deal(which, self._rows_seen, self._most)

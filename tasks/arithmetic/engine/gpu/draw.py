@@ -70,8 +70,9 @@ def new_sums(layout: Layout) -> tuple[Any, Any]:
         add_quad(w, quad, a, f0, f1, f2, f3, l0, l1, l2, l3)
         add_subsets(x, quad, e, f0, f1, f2, f3)
 
-    `add_quad` also multiplies the row's products. Features f and their logarithms l are float32; quad, uint64, 0 <=
-    quad < layout.quads, is the number of the four features; other arguments are as in `gpu.phases.Phases`.
+    `add_quad` also multiplies the row's products by the factors of the four features. Features f and their logarithms l
+    are float32; quad, uint64, 0 <= quad < layout.quads, is the number of the four features; other arguments are as in
+    `gpu.phases.Phases`.
     """
     hidden, logs, products = layout.shape.hidden, layout.logs, layout.products
     at_weights, quad_stride, input_sums = layout.at_weights, 4 * layout.weight_rows, layout.input_sums

@@ -19,10 +19,10 @@ from units.kernels import contract
 class Batches:
     """The training batches of a pack's trials.
 
-    Trials of equal seed and range see the same rows and targets. If sharing saves at least every second draw, each is
-    made once on the CPU and copied to its trials. Otherwise each trial draws its own, since copies take up to half as
-    long as draws. On a GPU each trial always draws its own, because the choice of a kernel there depends on the number
-    of products.
+    Trials of equal seed and range see the same rows and targets. On the CPU, if sharing saves at least half of the
+    draws, distinct batches are drawn once and copied to their trials. Otherwise each trial draws its own, since a copy
+    takes up to half as long as a draw. On a GPU each trial always draws its own, because the choice of a kernel there
+    depends on the number of products.
 
     Args:
         cells: the trials' cells, of equal tensor shape.

@@ -81,7 +81,7 @@ solved | solved trials | | count
 unsolved | trials that ended unsolved | | count
 finished | trials that ended without a success criterion | | count
 stopped | trials stopped by prune; such rows have no rate, times or metrics | | count
-diverged | trials with NaN or infinite weights | | count
+diverged | trials with NaN or infinite weights or metrics | | count
 failed | trials that crashed, without a result | | count
 pending | planned trials without an outcome | | count
 complete | no trial is failed, stopped or pending | | flag

@@ -83,7 +83,7 @@ def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTE
             if wrong:
                 raise InputError(f"the archive of code {digest} is refused: {wrong[0]!r} leads out of its folder")
             if sum(member.file_size for member in members) > limit_bytes:
-                raise InputError(f"the archive of code {digest} is refused: it has more than {limit_bytes >> 20} MB")
+                raise InputError(f"the archive of code {digest} is refused: it has more than {limit_bytes >> 20} MiB")
             files = {member.filename: opened.read(member) for member in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise InputError(f"the archive of code {digest} can't be read, and isn't run: {error}") from None

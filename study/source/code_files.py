@@ -96,8 +96,8 @@ def _check_size(sizes: Mapping[str, int]) -> None:
     if sum(sizes.values()) > SIZE_LIMIT_BYTES:
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise InputError(
-            f"the study's code must have at most {SIZE_LIMIT_BYTES >> 20} MB, since each version of it is stored, but "
-            f"has more; the largest are {', '.join(f'{name} ({sizes[name] / 2**20:.1f} MB)' for name in largest)}. "
+            f"the study's code must have at most {SIZE_LIMIT_BYTES >> 20} MiB, since each version of it is stored, but "
+            f"has more; the largest are {', '.join(f'{name} ({sizes[name] / 2**20:.1f} MiB)' for name in largest)}. "
             "Move what isn't code elsewhere, or install the package instead"
         )
 

@@ -316,13 +316,13 @@ class JsonLinesReader(LinesReader):
 
 
 class CsvReader(LinesReader):
-    """A reader of a file of comma-separated values, whose first line names its columns."""
+    """A reader of a file of comma-separated values, whose first line that isn't blank names its columns."""
 
     _columns: Sequence[str] = ()
 
     def _take(self, line: str, place: str) -> None:
         values = next(csv.reader([line]))
-        if place.startswith("line 1 "):
+        if not self._columns:
             self._columns = [value.strip() for value in values]
             return
         if len(values) != len(self._columns):

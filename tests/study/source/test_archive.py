@@ -133,7 +133,7 @@ def test_accepted_names_stay_in_their_folder(files):
 def test_a_bomb_is_refused_unread(tmp_path):
     """An archive whose declared size is too large isn't inflated."""
     bomb = zip_of([("a.py", bytes(SIZE_LIMIT_BYTES + 1))], zipfile.ZIP_DEFLATED)
-    with pytest.raises(InputError, match="it has more than 16 MB"):
+    with pytest.raises(InputError, match="it has more than 16 MiB"):
         unpacked(bomb, DIGEST, tmp_path)
 
 

@@ -189,7 +189,7 @@ def test_the_size_has_a_limit(tmp_path):
     write(tmp_path, mylab__spirals=marked("1"), mylab__large="")
     with (tmp_path / "mylab/large.py").open("wb") as file:
         file.truncate(SIZE_LIMIT_BYTES)
-    with pytest.raises(InputError, match=r"at most 16 MB.*mylab/large\.py \(16\.0 MB\)"):
+    with pytest.raises(InputError, match=r"at most 16 MiB.*mylab/large\.py \(16\.0 MiB\)"):
         read(tmp_path)
 
 

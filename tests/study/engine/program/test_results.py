@@ -240,6 +240,7 @@ def test_a_column_may_be_named_as_the_step(results: Make) -> None:
     rows = "epoch,loss\n5,2\n6,1\n"
     assert results("csv", "a.csv", "epoch").write(rows).at_the_end() == {5: {"loss": 2.0}, 6: {"loss": 1.0}}
     assert list(results("csv", "b.csv").write(rows).at_the_end()) == [0, 1]
+    assert list(results("csv", "blank.csv").write("\n" + rows).at_the_end()) == [0, 1]
     message = results("csv", "c.csv", "Epoch").write(rows).mistake()
     assert message == "line 2 of c.csv has no Epoch, the step according to results; it has epoch, loss"
 

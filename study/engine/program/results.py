@@ -266,7 +266,7 @@ class LinesReader(FileReader):
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
-        self._read_bytes, self._unread, self._line = 0, b"", 0
+        self._read_bytes, self._unread, self._line, self._is_begun = 0, b"", 0, False
 
     def read(self, *, has_ended: bool) -> None:
         """Read the complete lines; at the end, also an unfinished one."""
@@ -277,7 +277,7 @@ class LinesReader(FileReader):
             with path.open("rb") as file:
                 size = file.seek(0, io.SEEK_END)
                 if size < self._read_bytes:
-                    self._read_bytes, self._unread, self._line = 0, b"", 0
+                    self._read_bytes, self._unread, self._line, self._is_begun = 0, b"", 0, False
                     self._steps.clear()
                 file.seek(self._read_bytes)
                 new = file.read()
@@ -296,6 +296,7 @@ class LinesReader(FileReader):
                 raise ResultsError(f"{place} isn't UTF-8: {error.reason} at byte {error.start}") from None
             if text:
                 self._take(text, place)
+                self._is_begun = True
 
     @abstractmethod
     def _take(self, line: str, place: str) -> None:
@@ -322,7 +323,7 @@ class CsvReader(LinesReader):
 
     def _take(self, line: str, place: str) -> None:
         values = next(csv.reader([line]))
-        if not self._columns:
+        if not self._is_begun:
             self._columns = [value.strip() for value in values]
             return
         if len(values) != len(self._columns):

@@ -98,7 +98,7 @@ SUCCESS = stats.gamma(3, scale=1 / 3)
 
 
 def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw trials; those unsolved are censored at the time by which this share is solved."""
+    """Draw times, cut where `success_rate` of all trials are solved; return them, and a mask of solved trials."""
     end = SUCCESS.ppf(success_rate)
     at = rng.gamma(3, 1 / 3, n)
     return np.minimum(at, end), at <= end

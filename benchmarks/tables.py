@@ -785,7 +785,7 @@ def table(name: str) -> str:
 
 
 def written(page: str) -> str:
-    """Return a document with its tables, each between its two marks."""
+    """Return the page with each table between its marks replaced by a new one."""
     for name in TABLES:
         marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         page = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", page)

@@ -220,7 +220,7 @@ def _same_seeds(first: Floats, second: Floats) -> Result:
 
 
 def _each_left_out(first: Floats, second: Floats) -> Result:
-    """Evaluate each seed at the value chosen by all others, and flip signs."""
+    """Evaluate each seed at the value chosen by all others, and test the differences by sign flips."""
     scores = []
     for values in (first, second):
         chosen = (values.sum(axis=1, keepdims=True) - values).argmax(axis=2)

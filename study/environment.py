@@ -130,7 +130,7 @@ def _release(package: str) -> str:
 
 
 def _digest() -> str:
-    """Return a digest of this package's code and templates (5 ms for 200 files)."""
+    """Return a digest of the installed code, templates, styles and scripts of `study`, `units` and `tasks`."""
     root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for folder in _CODE:

@@ -102,7 +102,7 @@ class Notation(Protocol):
 
 
 def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
-    """Format a number of iterations: to three digits, or with an interval like `measure`.
+    """Format a number of iterations: to three digits (two below 1), or with an interval like `measure`.
 
     Args:
         number: the estimate.

@@ -104,7 +104,8 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
         The study, to read; it can't be planned or run.
 
     Raises:
-        UnknownStudyError: if the store has no such study.
+        UnknownStudyError: if there is no such study, or no store at that address.
+        InputError: if the name can't be a study's.
     """
     from study.store import Store
 

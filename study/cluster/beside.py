@@ -112,7 +112,7 @@ class BesideScheduler:
         return set()
 
     def _run(self, packs: Sequence[Pack], on_event: Callable[[Event], None]) -> list[Bundle]:
-        """Train packs, and return the bundles that are left."""
+        """Train packs in order; after a crash, or if training here is over, return the others, one pack a bundle."""
         self._total += sum(len(pack.trials) for pack in packs)
         for place, pack in enumerate(packs):
             is_done = self._train(pack, on_event)

@@ -73,7 +73,7 @@ class TriedProgram:
 
 
 def study_of_program(name: str, command: str, folder: Path) -> str:
-    """Return a draft of a study file for a program, after a run of at most 30 seconds.
+    """Return a draft of a study file for a program, from its ``--help`` (at most 20 s) and one run (at most 30 s).
 
     Args:
         name: the study's name.
@@ -81,7 +81,7 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         folder: folder of the study file; paths in the command are relative to it.
 
     Raises:
-        InputError: if the program doesn't exist or fails.
+        InputError: if the command is empty or can't be split into words, or the program doesn't exist or fails.
     """
     tried = try_program(split_command(command), folder)
     if tried.failure:

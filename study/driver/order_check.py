@@ -45,10 +45,11 @@ _MOST_NAMES = 5
 def checking_order(
     plan: Plan, folder: StudyStore, console: Console, patience: Patience
 ) -> Iterator[Callable[[], None]]:
-    """Begin to import a study's function in another process, for a check before training.
+    """Check before training that the first two trials of a function give the same results in either order.
 
-    The verdict is stored in the study's folder, and holds until the code or the first two trials change. The process
-    ends with the block.
+    The block begins with an import of the function in another process, which ends with the block. The verdict is stored
+    in the study's folder, and holds until the code, the versions of its distributions or the two trials change.
+    Nothing is checked if a verdict is stored, or if trials don't share a process.
 
     Args:
         plan: the study's plan.

@@ -187,7 +187,10 @@ class PackedFamily(Family):
         return filled | {"code": self._code_of(model)}
 
     def _code_of(self, model: str) -> str:
-        """Return the identity of the code of a model's trials; a stable task's named models depend on its revision."""
+        """Return the code identity in a model's trial ids.
+
+        It is the digest of the source; of a stable task its revision, with the digest if the model is an import string.
+        """
         if not self.revision:
             return self.code
         return f"{self.revision};{self.code}" if ":" in model else self.revision

@@ -268,7 +268,7 @@ def order_of(job: Job) -> Order:
 
 
 def of_study(jobs: Sequence[Job], study: str) -> list[Job]:
-    """Return the jobs of one study, the oldest first."""
+    """Return the jobs of one study, in the given order."""
     return [job for job in jobs if job.metadata.get("study") == study and job.id.startswith(f"study-{study}-")]
 
 

@@ -46,7 +46,7 @@ def place_title(series: MetricSeries, at: float) -> str:
 
 
 def number(at: float) -> str:
-    """Write the number of a place."""
+    """Format a place of a series, such as a length: whole numbers without decimals."""
     return words.format_value("", int(at) if at == int(at) else at).replace("-", "−")
 
 

@@ -23,10 +23,10 @@ _APART = 0.2
 
 
 def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
-    """Draw a row for each cell: the sources' shares at the left, its rate's standard errors now and later at the right.
+    """Draw cells as rows: the sources' shares at the left, the rate's standard errors now and later at the right.
 
     Returns:
-        The figure; None if the shares of success are unknown.
+        The figure, with the first cells whose sources can get more seeds; None if no such cell has shares of success.
     """
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow][
         :_MOST_ROWS

@@ -78,7 +78,7 @@ class FusedEngine(ArithmeticEngine):
         return super().refuses(cell) or find_unsupported(typed_cell(cell))
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
-        """Return the values that all trials of a pack must share: row sizes and protocol."""
+        """Return the values that all trials of a pack must share: the task, row sizes and the protocol."""
         typed = typed_cell(cell)
         return (cell.task, *(getattr(typed, name) for name in _EQUAL))
 

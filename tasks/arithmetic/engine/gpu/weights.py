@@ -273,7 +273,7 @@ def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
 
     @inline
     def over_rows(w, k):
-        """Sum the parts of sum k over rows, 0 <= k < row_sums, from `own`."""
+        """Return sum k over rows (0 <= k < row_sums): add up the parts that `own` left in shared memory."""
         at = np.uint64(at_partial) + k * np.uint64(SUMMANDS)
         total = w[at]
         for part in range(1, SUMMANDS):

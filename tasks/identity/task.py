@@ -142,7 +142,7 @@ class Identity(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        """Return the absolute error at each number and its mean over each pair of edges; of fewer rows the mean error."""
+        """Return the absolute error at each number and at pairs of edges; for fewer rows, the mean error."""
         errors = (outputs - batch[1]).abs().squeeze(-1)
         if len(errors) < len(_NUMBERS):
             return {"error": errors.mean()}

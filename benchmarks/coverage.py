@@ -205,7 +205,7 @@ def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw the studies, count the intervals that contain the truth, and print and write the table."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for interval, distribution, study, truth in cases():

@@ -60,7 +60,7 @@ def digits(rng: np.random.Generator) -> Curve:
 
 
 def spirals(rng: np.random.Generator) -> Curve:
-    """Train a network to tell two spirals apart, and return the validation losses, one for 40 updates."""
+    """Train a network to tell two spirals apart, and return the validation loss after every 40 updates."""
     torch.manual_seed(int(rng.integers(2**31)))
     width, rate = int(rng.choice([4, 16, 64])), 10 ** rng.uniform(-4, -0.5)
     activation = [nn.Tanh, nn.ReLU][rng.integers(2)]
@@ -87,7 +87,7 @@ def spirals(rng: np.random.Generator) -> Curve:
 
 
 def boosting(rng: np.random.Generator) -> Curve:
-    """Fit boosted trees to a data set on diabetes, and return the validation errors, one for five trees."""
+    """Fit boosted trees to a data set on diabetes, and return the validation error after every fifth tree."""
     x, y = load_diabetes(return_X_y=True)
     seed = int(rng.integers(2**31))
     order = np.random.default_rng(seed).permutation(len(y))

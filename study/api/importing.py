@@ -134,7 +134,8 @@ def import_optuna(
         The number of new trials, and the reasons why trials of Optuna were left out.
 
     Raises:
-        InputError: if the study has no version or has other metrics, or no trial of Optuna matches a trial.
+        InputError: if the study has no version, is a search, or has other metrics; if Optuna's storage can't be read;
+            or if no trial of Optuna matches a trial.
         BusyError: if the study is running.
     """
     from study.api.study import load

@@ -173,10 +173,10 @@ class Study:
 
         plan, store = self.planned, self.where.store
         where = options_of(store, None, options)
-        if difference is not None and (quick or plan.spec.seed_design.is_search or not 0 < difference <= 1):
-            raise InputError(
-                f"difference must be in (0, 1], and can't be combined with quick or a search, but got {difference:g}"
-            )
+        if difference is not None and (quick or plan.spec.seed_design.is_search):
+            raise InputError("difference can't be combined with quick or with a search: leave it out")
+        if difference is not None and not 0 < difference <= 1:
+            raise InputError(f"difference must be in (0, 1], but got {difference:g}")
         if not plan.spec.seed_design.is_search and not quick:
             from study.driver.estimate import preview  # imported late: it takes long to import
 

@@ -58,7 +58,7 @@ class Where:
         return self.view("--tracking-uri", self.tracking_uri, default_uri)
 
     def view(self, option: str, value: str | None, default: Callable[[Path], str]) -> str | None:
-        """Return the address of the database that a dashboard shows.
+        """Return the address of MLflow's or Optuna's data, from an option or by default.
 
         Args:
             option: the command-line option, for the message.

@@ -139,7 +139,7 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
         _print_standings(_cluster(cluster), name, only_store, as_json=as_json)
         return
     if as_json:
-        raise InputError("--watch can't be combined with --json")
+        raise InputError("--watch can't be combined with --json: leave one out")
     from study.jobs import connect, watch
 
     client, console = connect(_cluster(cluster), _warn), make_console()

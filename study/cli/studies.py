@@ -35,13 +35,18 @@ from study.errors import InputError
 
 @click.command()
 @click.argument("name")
-@click.option("--from", "preset", metavar="PRESET", help="Begin with a preset's file. Default: a small study.")
+@click.option(
+    "--from",
+    "preset",
+    metavar="PRESET",
+    help="Begin with a preset's file (`study list` names them). Default: a small study.",
+)
 @click.option("--train", metavar="MODULE:FUNCTION", help="Begin with a training function, which is called once.")
 @click.option("--command", metavar="COMMAND", help="Begin with a program, which is run once for up to 30 s.")
 @click.option("--from-wandb", metavar="FILE", help="Translate a sweep configuration of W&B, sweep.yaml.")
 @click.option("--from-optuna", metavar="STORAGE", help="Translate a study of Optuna: sqlite:///FILE, or a journal.")
 @click.option("--optuna-study", metavar="NAME", help="The study of --from-optuna, if its storage has several.")
-@click.option("--points", is_flag=True, help="Take points from the finished trials of --from-optuna, not its ranges.")
+@click.option("--points", is_flag=True, help="With --from-optuna: list the values of finished trials, not ranges.")
 @click.option("--from-hydra", metavar="FOLDER", help="Translate a multirun of Hydra.")
 @click.option("--from-tune", metavar="FILE", help="Translate a param_space of Ray Tune, written as JSON.")
 def new(
@@ -236,7 +241,7 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     study, console = _stored_or_file(name, store), make_console()
     if file is not None:
         if (engine, device) != ("auto", "auto"):
-            raise InputError("--script can't be combined with --engine or --device")
+            raise InputError("--script writes a program for torch: leave out --engine and --device")
         path = study.script(trial).write(file)
         click.echo(f"{path}: `{shlex.join(['python', str(path)])}` trains it and compares the learning curves")
         return

@@ -31,7 +31,7 @@ _NONE: Mapping[str, Any] = {}
 
 
 def study_of_function(name: str, train: str, folder: Path) -> str:
-    """Return a draft of a study file for a training function, after a call up to its first report.
+    """Return a draft of a study file for a training function, after a call up to its first report (at most 30 s).
 
     Args:
         name: the study's name.
@@ -39,7 +39,8 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
         folder: folder of the study file, which is searched for modules first.
 
     Raises:
-        InputError: if the function doesn't exist, has a parameter without a default or of an unknown type, or fails.
+        InputError: if the function doesn't exist, isn't marked with `seeded`, has a parameter without a default or of
+            an unknown type, or fails.
     """
     values, metrics = try_function(name, train, folder)
     return file_text(name, [f"train: {train}"], metrics, values, GUIDE)

@@ -84,7 +84,7 @@ class Reservation:
 
 
 def job_of(entry: Mapping[str, Any]) -> Job:
-    """Parse the dashboard's entry of a job, whose texts may be from anyone who may use the cluster."""
+    """Parse the dashboard's entry of a job, and escape its texts, which any user of the cluster may have written."""
     ended = entry.get("end_time")
     return Job(
         id=_word(entry["submission_id"]),

@@ -241,8 +241,8 @@ def network_of_unit(
         images: builds the network that reads images.
         operation: ``product`` or ``sum``.
         unit: class of the unit.
-        start: h_0; None for the operation's identity, 1 or 0.
-        z_strength: λ_z, weight of the regulariser of the cell's inputs.
+        start: h_0; None for the operation's identity: 1 for a product, 0 for a sum.
+        z_strength: λ_z, weight of the regulariser of the cell's inputs; 0 for units without one.
 
     Example:
         >>> network_of_unit(Perceptron, "product", NMU).start

@@ -204,9 +204,11 @@ def test_a_plan_has_the_power_of_its_comparisons(tmp_path: Path) -> None:
     design = planned.data["design"]
     assert (design["wanted"], design["seeds"]) == (0.25, 3)
     assert design["wanted_seeds"] > 60
-    for wrong in ({"difference": 0.0}, {"difference": 1.5}, {"difference": 0.5, "quick": True}):
-        with pytest.raises(InputError, match=r"must be in \(0, 1\], and can't be combined with quick or a search"):
-            loaded.plan(**wrong)
+    for wrong in (0.0, 1.5):
+        with pytest.raises(InputError, match=rf"difference must be in \(0, 1\], but got {wrong:g}"):
+            loaded.plan(difference=wrong)
+    with pytest.raises(InputError, match="difference can't be combined with quick"):
+        loaded.plan(difference=0.5, quick=True)
 
 
 def test_an_opened_study_is_read_only(little: study.Study) -> None:

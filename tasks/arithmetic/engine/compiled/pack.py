@@ -140,7 +140,7 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
 
 
 def _code(unit: str | None, *, regularized: bool) -> Code:
-    """Make a unit's code; fixed field types make compiled code compile only once."""
+    """Return the numbers that select a unit in compiled code; fixed field types avoid recompilation."""
     code, bounded = (NO_LAYER, {}) if unit is None else (CODES[unit], TRAITS[unit].bounded)
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high))

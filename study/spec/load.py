@@ -32,6 +32,7 @@ _LIMITS = {"greater_than": (">", "gt"), "greater_than_equal": (">=", "ge"), "les
 _LIMITS["less_than_equal"] = ("<=", "le")
 _PLACEHOLDERS: dict[str, Any] = {"study": "unnamed", "seeds": 1, "objective": "success_rate", "trials": 10**9}
 _MANY_SEEDS = 10**9
+_ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _NONE: Overrides = {}
 
 Identify = Callable[[str, SourceCode], str]
@@ -65,8 +66,24 @@ def schema() -> dict[str, Any]:
         "title": "A study",
         "description": "A study of seeded trials: of models that learn a task, of a function, or of a program.",
         "anyOf": [schemas[shape, "validation"] for shape in shapes],
-        "$defs": shared["$defs"],
+        "$defs": _with_key_descriptions(shared["$defs"]),
     }
+
+
+def _with_key_descriptions(node: Any) -> Any:
+    """Move the descriptions of keys from the docstrings of tables to the keys, where editors show them."""
+    if isinstance(node, list):
+        return [_with_key_descriptions(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _with_key_descriptions(value) for key, value in node.items()}
+    if isinstance(text := node.get("description"), str):
+        about, _, arguments = text.replace("``", "").partition("\n\nArgs:\n")
+        node["description"] = " ".join(about.split())
+        for name, meaning in _ARGUMENT.findall(arguments):
+            if name in node.get("properties", ()):
+                node["properties"][name].setdefault("description", " ".join(meaning.split()))
+    return node
 
 
 def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identify: Identify = _own_identity) -> Spec:

@@ -394,6 +394,14 @@ def test_schema_has_every_name() -> None:
     assert [name for name, table in tables.items() if table.get("additionalProperties")] == ["AnyTask"]
 
 
+def test_schema_describes_keys_where_editors_show_them() -> None:
+    """A key of a table has its meaning as description; the table's own description is one sentence."""
+    table = schema()["$defs"]["ResourcesTable"]
+    assert table["description"] == "Resources of a trial."
+    assert table["properties"]["gpus"]["description"] == "the number of GPUs, or a share of one; 0 hides all GPUs."
+    assert "Args:" not in json.dumps(schema())
+
+
 def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
     """Check the used part of JSON schema; fail on other keywords."""
     known = {

@@ -79,7 +79,7 @@ COUNTS = notes("""
 seeds | planned trials | | count
 solved | solved trials | | count
 unsolved | trials that ended unsolved | | count
-finished | trials that ended without a success criterion | | count
+finished | trials that ended, unjudged | | count
 stopped | trials stopped by prune; such rows have no rate, times or metrics | | count
 diverged | trials with NaN or infinite weights or metrics | | count
 failed | trials that crashed, without a result | | count

@@ -69,7 +69,7 @@ def test_metrics_are_as_defined():
 
 def test_bad_fields_are_refused():
     """Duplicate lengths, and subsets that don't fit, are refused."""
-    with pytest.raises(ValueError, match="test_lengths must be one length or more, each once, but got"):
+    with pytest.raises(ValueError, match="test_lengths must be one or more distinct lengths, but got"):
         Recurrent(test_lengths=(10, 10))
     with pytest.raises(ValueError, match="need 18 numbers, but input_size is 10"):
         Recurrent(subset_ratio=0.9, overlap_ratio=0.0)

@@ -166,7 +166,7 @@ def test_a_trial_without_a_script_is_refused(store: Path, tmp_path: Path) -> Non
     assert "written for the tasks arithmetic, simple, single-module, but its task is identity" in refused.output
     refused = invoke("repeat", "little", trial, "--store", str(store), "--script", into, "--device", "cpu")
     assert refused.exit_code == 2
-    assert "--script trains nothing here" in refused.output
+    assert "--script writes a program for torch" in refused.output
     assert not list(tmp_path.iterdir())
 
 

@@ -213,7 +213,9 @@ def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code
     assert content["studies"][0]["exit_code"] == code
 
 
-@pytest.mark.parametrize(("is_repeated", "advice"), [(True, "fix the code"), (False, "`study resume demo` goes on")])
+@pytest.mark.parametrize(
+    ("is_repeated", "advice"), [(True, "fix the code"), (False, "`study resume demo` continues it")]
+)
 def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool, advice: str):
     """The reasons of its failed trials are shown; a retry is advised only where it may help."""
     news = FailureNews(20, "ValueError: no such layer (bad.py:7)", is_repeated)

@@ -116,7 +116,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
             "references.keep.r2: must be one of the metrics",
         ),
         ({"references": {"model": EXACT, "keep": {"test_loss": {}}}}, "a criterion must have at_least or below"),
-        ({"seeds": {"until": {"half_width": 0.1, "max": 40}}}, "seeds.until: seeds must be a count or a list where"),
+        ({"seeds": {"until": {"half_width": 0.1, "max": 40}}}, "seeds.until: can't be combined with references"),
         (
             {
                 "search": {"objective": "test_loss", "trials": 60},

@@ -338,7 +338,7 @@ def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
     }
     monkeypatch.setattr(formats, "FORMATS", {**FORMATS, SCHEMA_VERSION: last, NEXT: Format(schemas, more=now.more)})
     monkeypatch.setattr(formats, "SCHEMA_VERSION", NEXT)
-    monkeypatch.setattr(columns, "_BEFORE", columns._BEFORE.insert(0, note))
+    monkeypatch.setattr(columns, "_ID_FIELDS", columns._ID_FIELDS.insert(0, note))
     empty = {"EMPTY_RESULTS": schemas["results"].empty_table(), "EMPTY_CURVES": schemas["curves"].empty_table()}
     for name, table in empty.items():
         before = getattr(columns, name)

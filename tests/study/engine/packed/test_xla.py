@@ -217,7 +217,7 @@ def test_starting_a_program_gives_no_jax_warning() -> None:
 def test_missing_jax_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without JAX can't resume trials that XLA trains, since their bits would differ."""
     monkeypatch.setattr(proof_module, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install '\.\[xla\]'"):
+    with pytest.raises(InputError, match=r"pip install 'seeded-study\[xla\]'"):
         start(recipe(), [Member(seed=1)], Proof(layout=XLA))
 
 

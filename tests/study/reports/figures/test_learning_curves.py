@@ -112,7 +112,7 @@ def test_points_tell_quantiles_and_counts():
 
 def test_a_sample_of_trials_is_reported():
     """If the curve covers only some trials, the caption gives their number."""
-    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, of=50)], METRICS).caption
+    assert "8 of 50" in learning_curves.plot(rows_of(1), [curve(trials=8, total=50)], METRICS).caption
     assert "a sample of their trials" not in learning_curves.plot(rows_of(1), [curve()], METRICS).caption
 
 

@@ -77,7 +77,7 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         ({"train": "mylab/training.py:train"}, "did you mean 'mylab.training:train'"),
         ({"metrics": None}, "must be given"),
         ({"success": {"accuracy": {}}}, "must have at_least or below"),
-        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "needs a success criterion: add success"),
+        ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "which need a criterion: add success"),
         ({"seeds": {"until": {"different_from": "mylab.training:train", "max": 9}}}, "needs a model to compare with"),
         ({"isolation": "proces"}, "isolation"),
         ({**SEARCH, "success": None}, "needs a success criterion"),

@@ -132,7 +132,7 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     stopped = CliRunner(env=user).invoke(main, ["stop", "disturbed"])
     go_on.join()
     assert stopped.exit_code == 0
-    assert "disturbed has stopped, with checkpoints. `study resume disturbed` goes on" in stopped.output, (
+    assert "disturbed has stopped, with checkpoints. `study resume disturbed` continues it" in stopped.output, (
         two_nodes.client.tail(two_nodes.client.job("study-disturbed-0"), 100)
     )
     content = status("disturbed", user, tmp_path)
@@ -221,7 +221,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
     assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (stopped.output)
-    assert "`study resume stubborn` goes on" in stopped.output
+    assert "`study resume stubborn` continues it" in stopped.output
 
 
 def test_a_log_that_is_gone(two_nodes, tmp_path):

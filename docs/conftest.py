@@ -14,7 +14,8 @@ from units.traits import TRAITS
 
 
 @pytest.fixture(autouse=True)
-def _as_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def restored_registries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run an example in a folder of its own, and restore the registries after it."""
     monkeypatch.chdir(tmp_path)
     registries: tuple[dict[str, Any], ...] = (UNITS, TRAITS, MODELS, TASKS)
     before = [dict(registry) for registry in registries]

@@ -187,7 +187,7 @@ def _run(
             while process.exit_code is None:
                 process.wait(limit_s)
         except ProgramError as error:
-            raise InputError(str(error)) from None
+            raise InputError(f"command: {error}") from None
         output.close()
         yield folder, log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", exit_code
 

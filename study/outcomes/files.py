@@ -24,7 +24,7 @@ from study.outcomes.text_cells import MARKED, from_text
 from study.store import formats
 from study.store.files import UNREADABLE, UnbelievableError, is_ours, version_of
 from study.trials.seed_design import Sizes
-from study.words import count_of
+from study.words import count_of, join_and
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _KIND = "tags.study.kind"
@@ -124,7 +124,7 @@ def read_table(
         InputError: if the file doesn't exist, can't be read, or has no rows.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+        raise InputError(f"{path} must end in {join_and(SUFFIXES, 'or')}")
     with _explained(path):
         table, notices = (
             (_read_parquet(path, also), []) if path.suffix.lower() == ".parquet" else _read_text(path, plain)

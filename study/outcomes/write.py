@@ -12,6 +12,7 @@ from study.errors import InputError, StudyError
 from study.outcomes.files import SUFFIXES
 from study.outcomes.text_cells import as_text
 from study.visible import visible
+from study.words import join_and
 
 
 def write_outcomes(table: pa.Table, file: Path) -> None:
@@ -27,7 +28,7 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise InputError(f"{file} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+        raise InputError(f"{file} must end in {join_and(SUFFIXES, 'or')}")
     try:
         with file.open("xb") as output:
             try:

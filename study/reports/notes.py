@@ -21,8 +21,7 @@ def times_notes(rows: ResultRows) -> list[str]:
     counts = [f"{rows.name(row) or 'all'} ({s.ended_early:,} of {s.judged:,})" for row, s in early]
     notes = [
         f"{words.count_of(trials, 'trial')} ended unsolved before the iteration up to which times to success are "
-        f"averaged, and {'is' if trials == 1 else 'are'} censored where {'it' if trials == 1 else 'they'} ended: "
-        f"{_join(counts)}"
+        f"averaged (censored): {_join(counts)}"
     ]
     without = [rows.name(row) or "all" for row, s in early if s.time_to_success_mean is None]
     if without:

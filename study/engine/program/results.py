@@ -266,7 +266,11 @@ class LinesReader(FileReader):
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
-        self._read_bytes, self._unread, self._line, self._is_begun = 0, b"", 0, False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget the lines that were read."""
+        self._read_bytes, self._unread, self._line = 0, b"", 0
 
     def read(self, *, has_ended: bool) -> None:
         """Read the complete lines; at the end, also an unfinished one."""
@@ -277,7 +281,7 @@ class LinesReader(FileReader):
             with path.open("rb") as file:
                 size = file.seek(0, io.SEEK_END)
                 if size < self._read_bytes:
-                    self._read_bytes, self._unread, self._line, self._is_begun = 0, b"", 0, False
+                    self._begin()
                     self._steps.clear()
                 file.seek(self._read_bytes)
                 new = file.read()
@@ -296,7 +300,6 @@ class LinesReader(FileReader):
                 raise ResultsError(f"{place} isn't UTF-8: {error.reason} at byte {error.start}") from None
             if text:
                 self._take(text, place)
-                self._is_begun = True
 
     @abstractmethod
     def _take(self, line: str, place: str) -> None:
@@ -319,11 +322,13 @@ class JsonLinesReader(LinesReader):
 class CsvReader(LinesReader):
     """A reader of a file of comma-separated values, whose first line that isn't blank names its columns."""
 
-    _columns: Sequence[str] = ()
+    def _begin(self) -> None:
+        super()._begin()
+        self._columns: Sequence[str] = ()
 
     def _take(self, line: str, place: str) -> None:
         values = next(csv.reader([line]))
-        if not self._is_begun:
+        if not self._columns:
             self._columns = [value.strip() for value in values]
             return
         if len(values) != len(self._columns):

@@ -242,12 +242,12 @@ def greatest_distance(law: Law, values: Floats) -> float:
 # --- probabilities ----------------------------------------------------------------------------------------------
 
 
-def _improvement(of: SeedValues, over: SeedValues) -> tuple[float, float]:
-    return _ends(statistics.probability_of_improvement(of=of, over=over, higher_is_better=True))
+def _improvement(first: SeedValues, second: SeedValues) -> tuple[float, float]:
+    return _ends(statistics.probability_of_improvement(of=first, over=second, higher_is_better=True))
 
 
-def _all_pairs(of: SeedValues, over: SeedValues) -> tuple[Floats, Floats]:
-    return tuple(np.array([list(sample.values()) for sample in one.samples]) for one in (of, over))  # type: ignore[return-value]
+def _array(method: SeedValues) -> Floats:
+    return np.array([list(sample.values()) for sample in method.samples])
 
 
 def _share(a: Floats, b: Floats) -> Floats:
@@ -256,9 +256,9 @@ def _share(a: Floats, b: Floats) -> Floats:
     return np.asarray(better.mean(axis=(-3, -2, -1)))
 
 
-def _percentiles(of: SeedValues, over: SeedValues) -> tuple[float, float]:
+def _percentiles(first: SeedValues, second: SeedValues) -> tuple[float, float]:
     """Resample the runs of each method in each cell independently, and return percentiles."""
-    a, b = _all_pairs(of, over)
+    a, b = _array(first), _array(second)
     rng = np.random.default_rng(0)
     shares = []
     for _ in range(10):
@@ -285,7 +285,7 @@ def of_improvements(law: Law, studies: Studies, cells: int) -> Iterator[tuple[st
     truth = float(sum(np.searchsorted(second, first, side).mean() for side in ("left", "right")) / 2 / _GRID)
     for name, bound in IMPROVEMENTS.items():
         sample = _some(studies, name == next(iter(IMPROVEMENTS)))
-        yield name, [bound(of, over) for of, over in sample], truth, 1.0
+        yield name, [bound(*methods) for methods in sample], truth, 1.0
 
 
 # --- counting ---------------------------------------------------------------------------------------------------

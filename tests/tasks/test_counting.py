@@ -67,8 +67,10 @@ def test_an_epoch_shows_each_training_image_once():
     task = Counting(batch_size=30)
     epochs = [[batch(task, 4 * epoch + i, seed)[0] for i in range(4)] for epoch, seed in ((0, 3), (1, 3), (0, 4))]
     shown = [[image.numpy().tobytes() for images in epoch for image in images] for epoch in epochs]
-    assert all(sorted(one) == sorted(image.numpy().tobytes() for image in digits()["train"].pixels) for one in shown)
-    assert len({tuple(one) for one in shown}) == 3
+    assert all(
+        sorted(epoch) == sorted(image.numpy().tobytes() for image in digits()["train"].pixels) for epoch in shown
+    )
+    assert len({tuple(epoch) for epoch in shown}) == 3
 
 
 def test_tests_have_each_length():

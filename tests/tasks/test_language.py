@@ -24,7 +24,7 @@ def test_numbers_are_told_apart_by_their_words():
     spoken = [tuple(words(number)) for number in range(1, LARGEST + 1)]
     assert len(set(spoken)) == LARGEST
     assert max(map(len, spoken)) == 5
-    assert {word for some in spoken for word in some} == set(TOKENS)
+    assert {word for number in spoken for word in number} == set(TOKENS)
     assert len(TOKENS) == 29
 
 

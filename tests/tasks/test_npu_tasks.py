@@ -186,7 +186,7 @@ def test_large_inputs_are_sobol_points_in_the_ranges(operation: str):
             # At an edge float32 rounds to either side.
             assert (places.sort(0).values - torch.arange(128)[:, None]).abs().max() <= 1
             assert t.isfinite().all()
-    assert [sorted(one) for one in (TRAINED, TESTED, TEXT)] == [sorted(TRAINED)] * 3
+    assert [sorted(ranges) for ranges in (TRAINED, TESTED, TEXT)] == [sorted(TRAINED)] * 3
 
 
 def test_large_ranges_are_the_published_ones():

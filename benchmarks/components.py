@@ -97,7 +97,7 @@ def jackknife(y: Floats) -> Floats:
 
 
 def own(y: Floats, *, is_success: bool) -> Floats | None:
-    """Bound the shares as reports do; return None where there is no estimate."""
+    """Bound the shares as reports do; return None for shares without an estimate."""
     shares = variance_shares(y, is_success=is_success)
     return None if shares is None else np.array(shares.intervals)
 

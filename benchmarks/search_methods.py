@@ -39,7 +39,7 @@ class Question:
         solved: trains trials, and returns their success by trial id.
         parameters: the hyperparameters that are searched.
         rate: the exact success rate of their values; None if it can only be estimated.
-        ordered: two parameters, the first of which must be less than the second; None if there is no such pair.
+        ordered: two parameters, the first of which must be less than the second; None without such a pair.
     """
 
     file: Path

@@ -91,7 +91,7 @@ def kill(what: str, *words: str) -> None:
     """Kill the processes whose command line has all these words, by SIGKILL.
 
     Raises:
-        ServiceError: if there is no such process.
+        ServiceError: if the process doesn't exist.
     """
     found = [process for process, command in processes() if all(word in command for word in words)]
     say(f"kill -9 of {what}: {len(found)} processes")

@@ -59,7 +59,7 @@ def pictures(page: Path, folder: Path, *, full_page: bool = False) -> list[Path]
         full_page: whether to show the page to its end instead of the first screen.
 
     Raises:
-        SystemExit: if there is no browser, with the supported ones.
+        SystemExit: if no supported browser is found; the message names them.
     """
     executable = browser_path()
     if executable is None:

@@ -104,7 +104,7 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
         The study, to read; it can't be planned or run.
 
     Raises:
-        UnknownStudyError: if there is no such study, or no store at that address.
+        UnknownStudyError: if the store or the study doesn't exist.
         InputError: if the name can't be a study's.
     """
     from study.store import Store

@@ -66,7 +66,7 @@ class Where:
             default: returns the default address in the store's folder.
 
         Returns:
-            The address; None if the value is ``off``, or if there is no value and the store is a URL.
+            The address; None if the value is ``off``, or if it is None and the store is a URL.
 
         Raises:
             InputError: if the value is a word such as ``none`` instead of ``off``.

@@ -31,7 +31,7 @@ BothTrials = tuple[TrialTable, TrialTable]
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """The numbers on the other side of a comparison. None means that there is no such number.
+    """The numbers on the other side of a comparison. A missing number is None.
 
     Args:
         source: the published table, or the study or file.

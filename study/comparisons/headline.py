@@ -502,7 +502,7 @@ def _trend(
         x: the swept hyperparameter.
         contrasts: the tests.
         has_best: whether the reader knows the best value, so that it can be left out.
-        is_alone: whether there is no other method to confuse the trend with.
+        is_alone: whether this is the only method, so that the trend can't be another's.
     """
     known = [(row, number) for row in method.rows if (number := _number(rows, row)) is not None]
     if len(known) < 2:

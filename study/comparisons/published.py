@@ -26,7 +26,7 @@ _MEANS = ("_mean", "_mean_lower", "_mean_upper")
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCell:
-    """One published cell. None means that there was no such number.
+    """One published cell. A number that wasn't published is None.
 
     Args:
         source: the publication.

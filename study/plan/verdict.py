@@ -27,7 +27,7 @@ class Verdict:
         losses: for a pair, the number of seeds that only the second cell solved, or at which its metric is better.
         metric: the judged metric; empty for success.
         mean: the mean of the metric; None for a pair, or without one.
-        without: the number of trials that ended without a value of the metric; if any, there is no mean.
+        without: the number of trials that ended without a value of the metric; if any, the mean is unknown.
     """
 
     cell: Cell

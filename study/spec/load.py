@@ -96,7 +96,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if there is no such file or preset, or the file can't be read.
+        InputError: if the file or preset doesn't exist, or the file can't be read.
 
     Example:
         >>> load_spec("demo").study

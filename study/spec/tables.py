@@ -286,7 +286,7 @@ class Spec(SettingsTable):
     def criterion(self) -> dict[str, Bound] | None:
         """The bounds that a solved trial's metrics satisfy; None if the trials' cells contain the criterion.
 
-        Empty if there is no criterion, or if it is set by references (`reference_criterion`), so that no trial can be
+        Empty without a criterion, or if it is set by references (`reference_criterion`), so that no trial can be
         judged by itself.
         """
         return None

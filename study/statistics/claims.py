@@ -103,7 +103,7 @@ class ClaimSample:
 
     @property
     def p_values(self) -> tuple[float, float] | None:
-        """One-sided exact p-values that the mean is above the bound, and below; None if there is no exact test."""
+        """One-sided exact p-values that the mean is above the bound, and below; None without an exact test."""
         least, greatest = self._known_with(self.low), self._known_with(self.high)
         if self.kind == "rate":
             k, n = int(least.sum()), least.size
@@ -181,14 +181,14 @@ class ClaimTest:
 
     Args:
         looks: the numbers of seeds at which the cells are tested, ascending.
-        error: α, in (0, 1): the greatest probability of either error, if there were no earlier looks (see
+        error: α, in (0, 1): the greatest probability of either error, without earlier looks (see
             `total_error`).
         is_planned: whether the number of seeds depends on this rule alone, so that the last look is known in advance;
-            otherwise there is no exact test.
+            otherwise no exact test is known.
         earlier: former last looks. Those among `looks` are repeated at their own levels.
 
     Raises:
-        ValueError: if there is no look, or the error is out of range.
+        ValueError: without a look, or if the error is out of range.
 
     Example:
         >>> test = ClaimTest(looks=(20, 40, 60), error=0.05)

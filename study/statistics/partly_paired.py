@@ -3,7 +3,7 @@
 Seeds with a trial of both methods are pairs; the trials of other seeds are unpaired. With p pairs, u₁ and u₂ unpaired
 trials and h = 2 u₁ u₂/(u₁ + u₂), estimates are (p D + h M)/(p + h), with the pairs' difference D and the unpaired
 difference M. Each test is the paired test if no unpaired trials can be compared, and the test of two independent
-samples if there are no pairs.
+samples without pairs.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class SeedValues:
             valid.
 
     Raises:
-        ValueError: if there is no cell, a cell has no seed, or a value is NaN.
+        ValueError: if cells are missing, a cell lacks seeds, or a value is NaN.
     """
 
     by_cell: Mapping[Hashable, Sample]
@@ -88,7 +88,7 @@ def seed_values(
             parts of one trial, not seeds: they raise an error or, with "mean", are averaged.
 
     Raises:
-        ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and
+        ValueError: if lengths differ, a value is NaN, rows are missing, or a seed has several rows in a cell and
             `repeats` isn't "mean".
 
     Example:

@@ -56,7 +56,7 @@ class LogisticFit:
 
     Args:
         separated: whether the hyperparameters separate successes from failures, completely or quasi-completely, so that
-            the likelihood has no maximum. Then there is no intercept and there are no slopes.
+            the likelihood has no maximum. Then the intercept is None, and slopes are empty.
         intercept: the log-odds of success where all hyperparameters are zero.
         slopes: one for each hyperparameter, in their order.
     """

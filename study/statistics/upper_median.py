@@ -27,7 +27,7 @@ def upper_median(costs: Values, n: int, confidence: float = 0.95) -> float:
         confidence: in (0, 1): that of the two-sided interval.
 
     Returns:
-        The bound; infinite if there are no trials, or if at least r of them failed.
+        The bound; infinite without trials, or if at least r of them failed.
 
     Raises:
         ValueError: if a cost is NaN or infinite, there are more costs than trials, or the confidence is out of range.

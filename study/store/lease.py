@@ -160,7 +160,7 @@ class Lease(StudyLock):
 
 
 def named_holder(data: bytes | None) -> str | None:
-    """Describe the process that a lock's content names; None if there is no content or the lock is free.
+    """Describe the process that a lock's content names; None without content, or if the lock is free.
 
     Example:
         >>> named_holder(b'{"pid": 12, "host": "here", "id": "0a1b", "beat": 3}')

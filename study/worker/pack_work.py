@@ -149,7 +149,7 @@ class PackWork:
     def _train(
         self, folder: StudyStore, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
-        """Train to the end, or until another worker has stored the pack; then there are no results.
+        """Train to the end, or until another worker has stored the pack; then return None as its results.
 
         Also return True if the store was away at the last attempt to store a checkpoint.
         """

@@ -44,7 +44,7 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
     """Bound the median of any distribution by two order statistics, for each sample.
 
     The interval is from the r-th smallest to the r-th greatest value, with the greatest r for which
-    P(B < r) <= (1 - confidence)/2. B is binomial with n and 1/2, as the number of values below the median of a
+    P(B < r) < (1 - confidence)/2. B is binomial with n and 1/2, as the number of values below the median of a
     continuous distribution. The interval is conservative, increasingly so with ties. David & Nagaraja, Order Statistics
     (2003), 7.1.
 
@@ -80,10 +80,7 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
 
 
 def median_rank(n: int, confidence: float) -> int:
-    """Return the greatest r with P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2; 0 if r = 1 is too great.
-
-    It is computed as the least r with P(B <= r) >= (1 - confidence)/2.
-    """
+    """Return the greatest r with P(B < r) < (1 - confidence)/2, B binomial with n and 1/2; 0 if r = 1 is too great."""
     below = special.bdtr(np.arange(n + 1), n, 0.5)
     return int(np.searchsorted(below, (1 - confidence) / 2))
 

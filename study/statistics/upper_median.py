@@ -14,7 +14,7 @@ def upper_median(costs: Values, n: int, confidence: float = 0.95) -> float:
     """Bound the median cost of a trial from above, for any distribution of the costs.
 
     The bound U is the r-th greatest of n costs, failed trials having infinite cost. r is the greatest number for which
-    P(B < r) <= (1 - confidence)/2, B binomial with n and 1/2, but at least 1. That is the upper end of the interval of
+    P(B < r) < (1 - confidence)/2, B binomial with n and 1/2, but at least 1. That is the upper end of the interval of
     `median_intervals`. If the sample is too small for that interval, U is the greatest cost, which is below the median
     in 2⁻ⁿ of all samples.
 

@@ -35,7 +35,6 @@ LITTLE = {
 }
 WRITE = """
 import json, os, sys
-from tests.engines import ENGINES, use_engines
 variables = {name: os.environ.get(name) for name in ("STUDY_NAME", "STUDY_ENDING", "STUDY_FINDING", "STUDY_REPORT")}
 with open(sys.argv[1], "a") as file:
     print(json.dumps([sys.argv[2:], variables]), file=file)

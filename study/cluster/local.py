@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from study.cluster.workers import Bundle, More
@@ -33,12 +34,13 @@ class LocalScheduler:
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
         """Run bundles until all are done; see `study.cluster.workers.Scheduler`."""
-        while bundles:
-            for pack in [pack for bundle in bundles for pack in bundle]:
-                self._run(pack, on_event)
-                if self.stop.is_set():
-                    return {_HERE}
-            bundles = self.more()[0] if self.more is not None else ()
+        with _restored_threads():
+            while bundles:
+                for pack in [pack for bundle in bundles for pack in bundle]:
+                    self._run(pack, on_event)
+                    if self.stop.is_set():
+                        return {_HERE}
+                bundles = self.more()[0] if self.more is not None else ()
         return {_HERE}
 
     def _run(self, pack: Pack, on_event: Callable[[Event], None]) -> None:
@@ -50,4 +52,20 @@ class LocalScheduler:
                     return
 
 
+@contextmanager
+def _restored_threads() -> Iterator[None]:
+    """Restore the number of torch's threads, which engines set for their process: a notebook goes on in this one."""
+    variable = os.environ.get(_THREADS)
+    threads = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else os.cpu_count() or 1
+    try:
+        yield
+    finally:
+        os.environ.pop(_THREADS, None)
+        if variable is not None:
+            os.environ[_THREADS] = variable
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(threads)
+
+
+_THREADS = "OMP_NUM_THREADS"
 _HERE = f"{socket.gethostname()}:{os.getpid()}"

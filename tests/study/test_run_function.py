@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import torch
 
 from study.console import Console
 from study.driver import progress
@@ -48,6 +50,19 @@ def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
     results = load_results("mine", store)
     assert results.counts["done"] == 6
     assert list(results.plan.metrics) == ["accuracy", "loss"]
+
+
+def test_a_local_run_leaves_torch_its_threads(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a notebook computes after a local run uses as many threads as before."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        trained(study_of(lab), tmp_path / "studies")
+        assert torch.get_num_threads() == 3
+        assert "OMP_NUM_THREADS" not in os.environ
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_each_cell_that_trains_has_its_running_value(

@@ -504,8 +504,14 @@ class StudyStore:
         return set(table.filter(pc.invert(pc.is_in(table["outcome"], value_set=without)))["trial_id"].to_pylist())
 
     def copy_files(self, other: StudyStore, trial_ids: Collection[str]) -> None:
-        """Copy the files of another study's trials, except of trials that have files here."""
+        """Copy the files of another study's trials, except of trials that have files here.
+
+        Raises:
+            StoreError: if the disk is full or not writable.
+            StudyError: if `check` fails.
+        """
         for trial_id in sorted({*other.trials_with_files()} & set(trial_ids) - {*self.trials_with_files()}):
+            self.check()
             for name in other.file_sizes(trial_id):
                 if (data := other.read_file(other.trial_file(trial_id, name))) is not None:
                     self._put(self.trial_file(trial_id, name), data)

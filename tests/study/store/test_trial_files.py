@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from study.errors import InputError
+from study.errors import BusyError, InputError
 from study.records import Keep
 from study.store import Store, StudyStore
 from study.store.export import unpack_export, write_export
@@ -185,6 +185,17 @@ def test_a_trials_own_files_arent_replaced_by_a_copy(study, tmp_path):
     write(target.trial_files(tmp_path, Keep()), {"log.txt": 2})
     target.copy_files(study, [TRIAL])
     assert target.file_sizes(TRIAL) == {"log.txt": 2}
+
+
+def test_a_driver_that_was_replaced_copies_no_files(study, tmp_path):
+    write(folders(study, tmp_path), {"log.txt": 1})
+    folders(study, tmp_path).upload([TRIAL])
+    target = Store(tmp_path / "target").study("demo")
+    replaced = target.of_attempt(target.begin_attempt())
+    target.begin_attempt()
+    with pytest.raises(BusyError, match="taken over"):
+        replaced.copy_files(study, [TRIAL])
+    assert not target.trials_with_files()
 
 
 def test_trial_files_are_deleted_with_the_study(study, tmp_path):

@@ -55,7 +55,7 @@ class Adoption:
         return f"{head}: {self.by} declared {its} valid on {self.at[:10]}."
 
     def provenance(self) -> dict[str, str]:
-        """Return the entry for the report's provenance."""
+        """Return the entry as texts by title, for the report's provenance."""
         names = {"at": "adopted_at", "by": "adopted_by", "code": "adopted_for", "earlier": "results_of"}
         entry = {title: str(getattr(self, name)) for name, title in names.items()}
         return entry | {"changed": ", ".join(self.changed), "trials": f"{self.trials:,}"}
@@ -77,6 +77,7 @@ def read_adoptions(folder: StudyStore) -> list[Adoption]:
 
 
 def _parse(entry: dict[str, Any]) -> Adoption:
+    """Make an adoption of an entry of the log; raise TypeError or ValueError if it is invalid."""
     adoption = Adoption(**entry)
     texts = [adoption.at, adoption.by, adoption.code, adoption.earlier or "", adoption.digest, *adoption.changed]
     if not all(isinstance(text, str) for text in texts) or not isinstance(adoption.trials, int):
@@ -85,29 +86,49 @@ def _parse(entry: dict[str, Any]) -> Adoption:
 
 
 def add_adoption(entry: Adoption, folder: StudyStore) -> None:
-    """Add an entry to the log. Call it with the study's lock held."""
+    """Add an entry to the log. Call it with the study's lock held.
+
+    Raises:
+        StoreError: if the log can't be read or written.
+    """
     entries = [*read_adoptions(folder), entry]
     folder.write_file(LOG, json.dumps([asdict(adoption) for adoption in entries], indent=1).encode())
 
 
 def adoption_of(folder: StudyStore, code: str) -> Adoption | None:
-    """Return the current adoption for a code identity; None if there is none, or it was revoked."""
+    """Return the current adoption for a code identity; None if there is none, or it was revoked.
+
+    Raises:
+        StoreError: if the log can't be read.
+    """
     last = next((entry for entry in reversed(read_adoptions(folder)) if entry.code == code), None)
     return last if last is not None and last.earlier is not None else None
 
 
 def adopted_identity(folder: StudyStore, code: str) -> str | None:
-    """Return the earlier identity that a code identity has adopted; None without an adoption."""
+    """Return the earlier identity that a code identity has adopted; None without an adoption.
+
+    Raises:
+        StoreError: if the log can't be read.
+    """
     adoption = adoption_of(folder, code)
     return None if adoption is None else adoption.earlier
 
 
 def adoptions_of_study(folder: StudyStore, spec: Spec) -> list[Adoption]:
-    """Return the current adoptions of the results that a study's plan uses."""
+    """Return the current adoptions of the results that a study's plan uses.
+
+    Raises:
+        StoreError: if the log can't be read.
+    """
     return [] if spec.family.own_code is None else adoptions_of(folder, spec.family.own_code)
 
 
 def adoptions_of(folder: StudyStore, identity: str) -> list[Adoption]:
-    """Return the current adoptions of one code identity's results: the last entry of each later code."""
+    """Return the current adoptions of one code identity's results: the last entry of each later code.
+
+    Raises:
+        StoreError: if the log can't be read.
+    """
     latest = {entry.code: entry for entry in read_adoptions(folder)}
     return [entry for entry in latest.values() if entry.earlier == identity]

@@ -15,7 +15,13 @@ NAME = "claim_looks.json"
 
 
 def keep_looks(plan: Plan, folder: StudyStore) -> None:
-    """Store a plan's looks, replacing earlier ones. Call this before the study's file is replaced."""
+    """Store a plan's looks, replacing earlier ones; no-op if it has none, or these are stored already.
+
+    Call this before the study's file is replaced.
+
+    Raises:
+        StoreError: if the stored looks can't be read or replaced.
+    """
     if plan.earlier_looks and plan.earlier_looks != read_looks(folder):
         looks = [asdict(look) | {"seeds": format_seeds(look.seeds)} for look in plan.earlier_looks]
         folder.write_file(NAME, json.dumps({"looks": looks}, indent=1).encode())
@@ -40,6 +46,7 @@ def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
 
 
 def _look(claim: str, seeds: str | list[int], exact: float, bets: float) -> ClaimLook:
+    """Make a look of its stored form; raise ValueError if it is invalid."""
     if not (0 <= exact <= 1 and 0 <= bets <= 1):
         raise ValueError(f"exact and bets must be from 0 to 1, but are {exact} and {bets}")
     parsed = parse_seeds(seeds)

@@ -75,6 +75,7 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
     Raises:
         InputError: if the file has no claims.
         UnknownStudyError: if the store has no such study.
+        StoreError: if the stored results or looks can't be read.
     """
     if not plan.spec.claims:
         raise InputError(

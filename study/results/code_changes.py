@@ -58,7 +58,10 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
         folder: its folder of the store.
 
     Returns:
-        None unless some other code has more results than the current code.
+        None if no other code has more results than the current one, or if the study has no own code or sets `version`.
+
+    Raises:
+        StoreError: if the results or the log of adoptions can't be read.
     """
     own_code, code, revision = spec.family.own_code, spec.source_code, spec.family.revision
     if own_code is None or code is None or own_code.startswith("version:"):
@@ -79,7 +82,11 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
 
 
 def change_sentences(spec: Spec, folder: StudyStore) -> list[str]:
-    """Return the warning that a code change discards results; empty without such a change."""
+    """Return the warning that a code change discards results; empty without such a change.
+
+    Raises:
+        StoreError: as for `code_change`.
+    """
     change = code_change(spec, folder)
     return [] if change is None else [change.sentence]
 
@@ -88,7 +95,9 @@ def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
     """Declare the results of earlier code valid for a study's current code. The caller must hold the study's lock.
 
     Raises:
-        InputError: if the study has no own code, or its code hasn't changed.
+        InputError: if the study has no own code, sets `version`, or has no results that a change of its code discards;
+            or if they are adopted already.
+        StoreError: if the results or the log of adoptions can't be read or written.
     """
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())
@@ -117,7 +126,8 @@ def revoke_adoption(spec: Spec, folder: StudyStore) -> Adoption:
     """Revoke and return the adoption for a study's current code. The caller must hold the study's lock.
 
     Raises:
-        InputError: if the study has no own code, or its current code has no adoption.
+        InputError: if the study has no own code or sets `version`, or if its current code has no adoption.
+        StoreError: if the log of adoptions can't be read or written.
     """
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())
@@ -129,6 +139,7 @@ def revoke_adoption(spec: Spec, folder: StudyStore) -> Adoption:
 
 
 def _own_code(spec: Spec) -> SourceCode:
+    """Return a study's own code; raise InputError if it has none or sets `version`."""
     if spec.source_code is None:
         raise InputError(f"study {spec.study!r} runs no code of your own, so it has no results of other code to adopt")
     version = getattr(spec, "version", None)
@@ -161,11 +172,13 @@ def _changed_names(earlier: str, stored: Sequence[CodeCopy], code: SourceCode, f
 
 
 def _command(spec: Spec) -> str:
+    """Return the command that adopts the results: by the study's name in its folder, else by its file."""
     is_here = spec.source_folder is None or spec.source_folder.resolve() == Path.cwd()
     return shlex.join(["study", "adopt", spec.study if is_here or spec.source_file is None else str(spec.source_file)])
 
 
 def _user() -> str:
+    """Return ``user@machine``, with the user's number if it has no name."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container may have no name for its user

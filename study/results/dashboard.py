@@ -91,6 +91,7 @@ def _curves(results: StudyResults) -> Iterator[tracking.ChartLine]:
 
 
 def _points(curve: LearningCurve, metrics: Mapping[str, Metric]) -> Iterator[tuple[str, int, float]]:
+    """Yield the chart, the iteration and the value of each finite point of a curve's quartiles."""
     for name, quantiles in curve.quantiles.items():
         for q, values in zip(QUANTILES, quantiles.tolist(), strict=True):
             if name in metrics and q in _NAMES:

@@ -119,6 +119,8 @@ def tabulate(
     Raises:
         InputError: if a file or study is missing or invalid, if options contradict each other, or if the report can't
             be written to that folder.
+        StoreError: if the store can't be read.
+        TrackingError: if the MLflow server can't be reached or doesn't know a study.
     """
     if compare == PUBLISHED:
         raise InputError(
@@ -321,6 +323,8 @@ def write_group_report(result: GroupReport) -> list[Path]:
     """Write the report, and return its files.
 
     Raises:
+        InputError: if a file that no report has written would be overwritten.
+        ReportError: if a part of the report failed; all others are written.
         StudyError: if the folder can't be written.
     """
     try:
@@ -330,6 +334,7 @@ def write_group_report(result: GroupReport) -> list[Path]:
 
 
 def _folder(names: Sequence[str], root: str | Path) -> Path:
+    """Return the default output folder; raise InputError for several studies, which have none."""
     files = [Path(name) for name in names if is_file(name)]
     if files:
         return files[0].with_name(f"{files[0].stem}-report")
@@ -340,6 +345,7 @@ def _folder(names: Sequence[str], root: str | Path) -> Path:
 
 
 def _check_folder(folder: Path, files: Sequence[Path]) -> None:
+    """Check that the output folder isn't a file, and that no input file would be overwritten."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, but must be a folder to write to: give another --out")
     outputs = {(folder / name).resolve() for names in FORMATS.values() for name in names}

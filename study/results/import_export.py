@@ -59,6 +59,7 @@ def import_export(file: Path, root: str | Path) -> Import:
             name.
         ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
+        StoreError: if the store can't be read or written.
     """
     with tempfile.TemporaryDirectory(prefix="study-import-") as temporary:
         export = unpack_export(file, Path(temporary))
@@ -112,12 +113,14 @@ def _check_same_study(study: StudyStore, source: StudyStore, file: Path) -> None
 
 
 def _extended(study: StudyStore) -> Plan:
+    """Return the plan of a stored study with the trials that its results require."""
     plan = stored_plan(study)
     judged = study.judged_by(plan.criterion)
     return extended_plan(plan, judged, judged.read_results()) if plan.may_extend else plan
 
 
 def _notices(study: StudyStore, source: StudyStore, files: Collection[str], *, is_new: bool) -> tuple[str, ...]:
+    """Return the import's sentences for the user."""
     notices = list(study.notices)
     if not is_new and source.read_spec() != study.read_spec():
         notices.append(f"{study.spec_where} stays as it is; the ZIP file's study file differs, and wasn't imported")

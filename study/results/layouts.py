@@ -23,6 +23,10 @@ def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore)
 
     Returns:
         Layouts by recipe, without the recipes that weren't proven.
+
+    Raises:
+        StoreError: if the store can't be read.
+        ValueError: if the file of layouts isn't valid JSON.
     """
     layouts = _read(folder) if folder.exists else {}
     keys = {recipe: _key(recipe, spec, folder) for recipe in recipes} if layouts else {}
@@ -30,12 +34,23 @@ def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore)
 
 
 def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStore) -> None:
-    """Add the layouts of recipes to the stored ones."""
+    """Add the layouts of recipes to the stored ones, replacing those of the same recipes and code.
+
+    Args:
+        layouts: proven layouts by recipe.
+        spec: the study.
+        folder: its folder of the store.
+
+    Raises:
+        StoreError: if the store can't be read or written.
+        ValueError: if the file of layouts isn't valid JSON.
+    """
     proven = {_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
     folder.write_file(LAYOUTS, json.dumps(_read(folder) | proven, indent=1).encode())
 
 
 def _read(folder: StudyStore) -> dict[str, str]:
+    """Return the stored layouts by key; empty without a file."""
     content = folder.read_file(LAYOUTS)
     return {} if content is None else dict(json.loads(content))
 

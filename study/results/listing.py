@@ -89,7 +89,11 @@ def studies(root: str | Path) -> list[StudyRow]:
 
 
 def studies_table(root: str | Path) -> ConsoleTable:
-    """Return `studies` as a table."""
+    """Return `studies` as a table.
+
+    Raises:
+        InputError: if no store exists at that address.
+    """
     rows = studies(root)
     table = ConsoleTable(title=f"Studies in {Store(root, read_only=True).where}", elsewhere="`study list --json`")
     has_tags = any(row.tags for row in rows)
@@ -168,6 +172,7 @@ def presets_table() -> ConsoleTable:
 
 
 def _study_row(folder: StudyStore) -> StudyRow:
+    """Read a study's row; any error of its files is raised."""
     plan = stored_plan(folder)
     if plan.may_extend:
         # imported late: statistics and reports take longer to import than everything else here

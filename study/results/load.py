@@ -142,6 +142,7 @@ class StudyResults:
 
     @cached_property
     def _plain_rows(self) -> ResultRows:
+        """The rows of the report without winners."""
         spec = self.plan.spec
         return cell_rows(
             self.summaries, self.plan.labels, spec.named_metrics, spec.family.question_fields, spec.family.titles
@@ -220,6 +221,7 @@ class StudyResults:
         return self.parts.attempt("standardised rates", self._standardised, None)
 
     def _standardised(self) -> Standardisation | None:
+        """Standardise rates, with the rows' places in the report instead of those among the compared rows."""
         result = standardisation(self.compared, self.trials, self.contrasts, self.plan.spec.standardise)
         if result is None:
             return None
@@ -262,6 +264,7 @@ class StudyResults:
         return [*self.notices, *self.plan.spec.family.remarks, *row_notes]
 
     def _row_notes(self) -> list[str]:
+        """Return notes on references, times and metrics."""
         notes = reference_notes(self.rows, self.references) if self.references is not None else []
         return [*notes, *times_notes(self.rows), *metric_notes(self.rows)]
 
@@ -271,6 +274,7 @@ class StudyResults:
         return self.parts.attempt("finding", self._headline, "The finding couldn't be computed.")
 
     def _headline(self) -> str:
+        """Return the finding: of a search, of trials that were stopped early, or of all compared rows."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         if sum(s.stopped for s in self.summaries):
@@ -304,7 +308,10 @@ def load_results(
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if the study to compare with has no results, or no cell with a counterpart here.
+        InputError: if the study to compare with has no results, or no cell with a counterpart here; or if the record of
+            a search belongs to another one.
+        StoreError: if the store can't be read, or its files contradict each other.
+        TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
     folder, plan, table = _read(name, root, tracking_uri)
     if not plan.spec.seed_design.is_search:
@@ -339,6 +346,7 @@ def _imported_from(provenance: Mapping[str, Any]) -> Iterator[str]:
 def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
+    """Assemble the results of a plan, with their notices and the comparison."""
     trials = TrialTable(table, plan.metrics)
     summaries = summaries_of(plan, trials)
     certificate = read_certificate(folder)
@@ -376,7 +384,11 @@ def _results_of(
 
 
 def summaries_of(plan: Plan, trials: TrialTable) -> list[CellSummary]:
-    """Summarise the results of a plan's cells."""
+    """Summarise the results of a plan's cells, in the plan's order.
+
+    Raises:
+        InputError: as for `study.summaries.aggregate.aggregate`.
+    """
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
     return aggregate(
         trials,
@@ -405,6 +417,8 @@ def outcomes_of(
     Raises:
         UnknownStudyError: if the store has no such study.
         InputError: if the study has no results yet.
+        StoreError: if the store can't be read.
+        TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
     folder, plan, done = _read(name, root, tracking_uri)
     if not done.num_rows:
@@ -420,6 +434,7 @@ def outcomes_of(
 
 
 def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyStore, Plan, pa.Table]:
+    """Return a study's part of the store, its extended plan, and the results of this plan's trials."""
     folder = Store(root, read_only=True).open(name)
     plan = stored_plan(folder)
     folder = folder.judged_by(plan.criterion)
@@ -432,7 +447,12 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
-    """Return a study's plan extended by the trials that its results require, for `until` and searches."""
+    """Return a study's plan extended by the trials that its results require, for `until` and searches.
+
+    Raises:
+        InputError: if the record of a search belongs to another one, or a newer version wrote it.
+        StoreError: if the record of a search can't be read.
+    """
     if not plan.spec.seed_design.is_search:
         return until.extended(plan, TrialTable(table, plan.metrics))
     # imported late: Optuna is slow to import, and most studies don't need it

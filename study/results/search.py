@@ -18,12 +18,16 @@ NOT_CONFIRMED = (
 
 
 def plan_so_far(plan: Plan, folder: StudyStore, results: pa.Table) -> Plan:
-    """Return the plan of a search so far: the cells of its candidates with their seeds.
+    """Return the plan of a search so far: the cells of its candidates with their seeds; no cells without a record.
 
     Args:
         plan: the plan of the search's file.
         folder: the search's part of the store.
         results: all stored results of the search.
+
+    Raises:
+        InputError: if the record belongs to another search, or a newer version wrote it.
+        StoreError: if the record can't be read.
     """
     record = read_record(plan.spec, folder)
     if record is None:

@@ -57,6 +57,9 @@ def served(file_of: FileOf, port: int) -> Iterator[int]:
 
     Yields:
         The port.
+
+    Raises:
+        OSError: if no port is free.
     """
     try:
         server = _Server(file_of, port)
@@ -73,6 +76,7 @@ def served(file_of: FileOf, port: int) -> Iterator[int]:
 
 
 def _serve(server: _Server) -> None:
+    """Serve requests until the server is shut down."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # for the main thread
     server.serve_forever(poll_interval=0.1)
 
@@ -113,6 +117,7 @@ class _Pages(BaseHTTPRequestHandler):
         """Do nothing: the terminal shows addresses only."""
 
     def _answer(self, *, with_content: bool) -> None:
+        """Answer a request: 403 for a foreign host name, 404 without a file, 304 for an unchanged one."""
         name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         content = self._content() if name in _NAMES else None
         if content is None:

@@ -51,6 +51,10 @@ def code_identity(root: str | Path, study: str, code: SourceCode) -> str:
         root: the store's address.
         study: the study's name.
         code: its code.
+
+    Raises:
+        InputError: if the store's address or the study's name isn't valid.
+        StoreError: if the study's copies of code or its log of adoptions can't be read.
     """
     store = Store(root, read_only=True)
     folder = store.study(study)
@@ -58,6 +62,7 @@ def code_identity(root: str | Path, study: str, code: SourceCode) -> str:
 
 
 def _identity(store: Store, folder: StudyStore, code: SourceCode) -> str:
+    """Return the identity of equal code in this study, else in the store's other studies, else a new one."""
     if not code.files:
         return code.identity()
     stored = _equal(code, copies(folder), _declared_files(folder))
@@ -68,7 +73,11 @@ def _identity(store: Store, folder: StudyStore, code: SourceCode) -> str:
 
 
 def copies(folder: StudyStore) -> list[CodeCopy]:
-    """List the copies of code in a study's folder, the earliest first."""
+    """List the copies of code in a study's folder, the earliest first.
+
+    Raises:
+        StoreError: if the folder can't be read.
+    """
     times = folder.times_in(_KIND)
     names = [name.removesuffix(_ARCHIVE) for name in times if name.endswith(_ARCHIVE)]
     digests = [name for name in names if _DIGEST.fullmatch(name)]
@@ -104,6 +113,9 @@ def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
         code: the code.
         identity: its identity in the ids of trials, which may be user-supplied or adopted.
         folder: the study's folder.
+
+    Raises:
+        StoreError: if the folder can't be read or written.
     """
     stored = copies(folder)
     for copy in stored:
@@ -120,7 +132,11 @@ def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
 
 
 def keep_records(folder: StudyStore) -> None:
-    """Store a record of each copy without one, such as imported copies, with the identity that its results use."""
+    """Store a record of each copy without one, such as imported copies, with the identity that its results use.
+
+    Raises:
+        StoreError: if the folder can't be read or written.
+    """
     stored = copies(folder)
     used = {identity.partition(";")[0] for identity in folder.trials_by_code()}
     for copy in stored:
@@ -150,6 +166,7 @@ def _declared_files(folder: StudyStore) -> str | None:
 
 
 def _parse_record(content: bytes) -> tuple[str, str] | None:
+    """Return the parsed digest and the identity of a record; None if it is invalid."""
     try:
         record = json.loads(content)
         parsed, identity = str(record["parsed"]), str(record["identity"])
@@ -159,6 +176,7 @@ def _parse_record(content: bytes) -> tuple[str, str] | None:
 
 
 def _write_record(folder: StudyStore, digest: str, parsed: str, identity: str) -> None:
+    """Store the record of a copy."""
     record = {"parsed": parsed, "identity": identity}
     folder.write_file(f"{_KIND}/{digest}{_RECORD}", json.dumps(record, indent=1).encode())
 

@@ -58,7 +58,14 @@ class StoredPacks:
         return list(ids)
 
     def results(self, name: str) -> list[Result]:
-        """Return a pack's results."""
+        """Return a pack's results, without trials that an earlier pack has. Call `names` first.
+
+        Args:
+            name: one of `names`.
+
+        Raises:
+            StoreError: if the pack has no readable results.
+        """
         table, _ = self._folder.read_pack(name, with_curves=False)
         if self._rows is not None:
             table = self._rows.filter(pc.is_in(self._rows["trial_id"], table["trial_id"].combine_chunks()))
@@ -74,7 +81,7 @@ class StoredPacks:
         return table_results(table)
 
     def curves(self, name: str) -> list[Curve]:
-        """Return a pack's learning curves."""
+        """Return a pack's learning curves, without the metrics of `without_curves`; empty if none are readable."""
         curves = table_curves(self._folder.pack_curves(name))
         left_out = self._without_curves
         return [
@@ -83,12 +90,18 @@ class StoredPacks:
         ]
 
     def files(self, trial_id: str, into: Path) -> dict[str, Path]:
-        """Return the paths of a trial's files by name; files in an object store are copied to `into` first."""
+        """Return the paths of a trial's files by name; empty without `has_files`.
+
+        Args:
+            trial_id: the trial.
+            into: the folder to which the files of an object store are copied first.
+        """
         if not self._has_files:
             return {}
         return local_files(self._folder, trial_id, into if self._folder.path is None else None)
 
     def _trial_ids(self, name: str) -> pa.ChunkedArray | None:
+        """Return the ids of a pack's trials; None if it can't be read."""
         try:
             return self._folder.read_pack(name, with_curves=False)[0]["trial_id"]
         except StoreError:  # a truncated file, which the store has reported

@@ -46,7 +46,7 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
         folder: the study's part of the store, with the file of the last run.
 
     Raises:
-        StoreError: if the stored looks can't be read.
+        StoreError: if the stored looks, or the results that an earlier file planned, can't be read.
     """
     if not plan.spec.claims or not folder.exists:
         return plan
@@ -75,6 +75,9 @@ def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None 
         spec: the study.
         folder: its folder of the store.
         layouts: proven layouts by recipe.
+
+    Raises:
+        StoreError: if the folder can't be read or written.
     """
     own_code = spec.family.own_code
     if own_code is None:
@@ -105,6 +108,7 @@ def rows_of_plan(table: pa.Table, plan: Plan) -> pa.Table:
 
 
 def _are_in(column: pa.ChunkedArray, seeds: Sequence[int]) -> pa.ChunkedArray:
+    """Return a mask of the values that are among the seeds."""
     if isinstance(seeds, range):
         return pc.and_(pc.greater_equal(column, seeds.start), pc.less(column, seeds.stop))
     return pc.is_in(column, value_set=pa.array(list(seeds), pa.int64()))

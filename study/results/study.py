@@ -85,7 +85,7 @@ def failures_note(results: StudyResults) -> str:
 
 
 def finding_of(results: StudyResults) -> str:
-    """Return the finding and the most frequent reason of failed trials, for a notification."""
+    """Return the finding and the most frequent reason of failed trials, for a notification; it says if none is done."""
     if not results.counts["done"]:
         return "no trial is done yet"
     failed = [f"{count_of(failure.trials, 'trial')} failed: {failure.reason}" for failure in results.failures[:1]]
@@ -146,6 +146,7 @@ def _write_files(
     trial: str | None = None,
     columns: Sequence[str] = (),
 ) -> list[Path]:
+    """Write a report, recording failed parts; raise StudyError if the folder can't be written."""
     check_columns(results.rows, columns)
     # Curves and weights need torch; tables don't. A trial that the user names is always checked.
     with_trials = draws(formats) or trial is not None
@@ -181,6 +182,9 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
     """Write a study's report into the folder that `report_folder` yielded, and store it with its mark.
 
     Failed parts are recorded in `results.parts`. A report with failed parts gets no mark, so the next run rewrites it.
+
+    Raises:
+        StudyError: if `folder.check` fails, or the report can't be written.
     """
     folder.check()
     links = tracking.links(tracking_uri, results.name)
@@ -206,6 +210,7 @@ def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
 
 
 def _mark(results: StudyResults, links: PageLinks | None) -> str:
+    """Return the mark of all that a study's report shows."""
     origins = sorted(json.dumps(entry, sort_keys=True) for entry in results.folder.provenances())
     return mark(results.table, results.plan.spec.text, results.notices, results.search, origins, links)
 
@@ -238,6 +243,10 @@ def assemble_report(
         with_trials: include learning curves, gates and weights.
         has_files_beside: include links to files of trials.
         columns: as for `write_study_report`.
+
+    Raises:
+        InputError: if the trial doesn't exist, or its weights aren't stored.
+        StoreError: if the store can't be read.
     """
     spec = results.plan.spec
     versus = [] if results.against.is_published else ["--compare", results.against.name]

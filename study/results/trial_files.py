@@ -56,6 +56,7 @@ def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> 
 
     Raises:
         InputError: if `into` is None and the store is an object store.
+        OSError: if a file can't be written to `into`.
     """
     names = folder.file_sizes(trial_id)
     if into is None:
@@ -101,5 +102,6 @@ def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
 
 
 def _has_ended(folder: StudyStore, trial_id: str) -> bool:
+    """Return True if a trial has a result or failed, or the study isn't running."""
     ended: Mapping[str, object] = dict.fromkeys(folder.failed_rows()["trial_id"].to_pylist())
     return trial_id in folder.done() or (folder.holder() is None) or trial_id in ended

@@ -63,7 +63,7 @@ def exhibits(
 
     Args:
         folder: the study's part of the store.
-        summaries: the cells' summaries.
+        summaries: the summaries of at least one cell.
         rows: the rows of these summaries.
         table: the trials' results.
         metrics: the metrics that the trials report.
@@ -123,6 +123,7 @@ def _learning(
     metrics: Mapping[str, Metric],
     criterion: Mapping[str, Bound],
 ) -> LearningCurve | None:
+    """Compute the learning curve of a row, with its threshold; None if no trial has a curve."""
     thresholds = set(trials["threshold"].to_pylist())
     curve = learning_curve(
         row,
@@ -147,6 +148,7 @@ def _end(bound: Bound, metric: Metric) -> float | None:
 
 
 def _gates(row: int, summary: CellSummary, trials: pa.Table, weights: pa.Table) -> list[Gates]:
+    """Compute the mean gates of a row by layer; empty without weights or gated layers."""
     own = table_weights(rows_of_trials(weights, trials))
     if not own:
         return []
@@ -201,6 +203,7 @@ def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
 
 
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
+    """Return the id of the trial whose weights are shown; None if no trial is solved."""
     if trial_id is not None:
         return trial_id_of(table, trial_id)
     best = max(summaries, key=lambda s: s.success_rate or 0.0).cell_id
@@ -213,6 +216,7 @@ def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: 
 def _weights(
     summaries: Sequence[CellSummary], table: pa.Table, weights: pa.Table, trial_id: str | None
 ) -> TrialWeights | None:
+    """Return the weights of a trial; None if they aren't stored."""
     stored = table_weights(weights.filter(pc.equal(weights["trial_id"], trial_id))) if trial_id else []
     if not stored:
         return None

@@ -51,6 +51,9 @@ def evidence(values: Values, bound: float) -> BetGains:
         values: one for each seed, in any order.
         bound: m, 0 < m < 1.
 
+    Returns:
+        The evidence of both bets, at most exp(690) each; 1 without values.
+
     Raises:
         ValueError: if a value is not in [0, 1], or the bound not in (0, 1).
 
@@ -89,6 +92,7 @@ def log_evidence(numbers: Floats, counts: Floats, bound: float) -> tuple[Floats,
 
 
 def _log_gain(numbers: Floats, counts: Floats, bound: float) -> Floats:
+    """Return the logarithm of the mean of the 64 bets' factors for each sample."""
     of_stakes = np.log1p(_STAKES[:, None] * (numbers / bound - 1))
     return np.asarray(special.logsumexp(counts @ of_stakes.T, axis=-1) - math.log(_STAKES.size))
 
@@ -129,6 +133,7 @@ def _least(numbers: Floats, counts: Floats, level: float) -> float:
 
 
 def _counted(values: Values) -> tuple[Floats, Floats]:
+    """Return the distinct values, ascending, and the count of each; raise ValueError if one is not in [0, 1]."""
     numbers = finite(values)
     if numbers.size and (numbers.min() < 0 or numbers.max() > 1):
         raise ValueError(f"numbers must be in [0, 1], but got {numbers.min():g} to {numbers.max():g}")

@@ -56,5 +56,5 @@ def not_negative(values: Values, distribution: str) -> Floats:
 
 
 def too_close(least: Floats, greatest: Floats) -> npt.NDArray[np.bool_]:
-    """Return a mask of the samples whose least and greatest values are too nearly equal to estimate a spread."""
+    """Return a mask of the samples whose least and greatest values, >= 0, agree to six digits."""
     return np.asarray(greatest - least <= 1e-6 * greatest)

@@ -94,7 +94,11 @@ class ClaimSample:
 
     @property
     def evidence(self) -> BetGains:
-        """The evidence that the mean is above the bound, and that it is below."""
+        """The evidence that the mean is above the bound, and that it is below.
+
+        Raises:
+            ValueError: if a value is not in [low, high].
+        """
         bound = float(self._scaled(np.asarray(self.bound)))
         gains = evidence(self._scaled(self._known_with(self.low)), bound)
         if not self.failures:
@@ -103,7 +107,7 @@ class ClaimSample:
 
     @property
     def p_values(self) -> tuple[float, float] | None:
-        """One-sided exact p-values that the mean is above the bound, and below; None without an exact test."""
+        """One-sided exact p-values that the mean is above the bound, and below; None for the kind ``mean``."""
         least, greatest = self._known_with(self.low), self._known_with(self.high)
         if self.kind == "rate":
             k, n = int(least.sum()), least.size
@@ -124,7 +128,11 @@ class ClaimSample:
 
     @property
     def interval(self) -> Interval:
-        """A 95% interval of the mean that is valid at any stopping time."""
+        """A 95% interval of the mean that is valid at any stopping time; (low, high) without known numbers.
+
+        Raises:
+            ValueError: if a value is not in [low, high].
+        """
         low, high = anytime_mean(self._scaled(self.known))
         return self.low + low * (self.high - self.low), self.low + high * (self.high - self.low)
 
@@ -208,7 +216,11 @@ class ClaimTest:
             raise ValueError(f"there must be a look and 0 < error < 1, but got {self.looks} and {self.error}")
 
     def shares(self, kind: Kind) -> tuple[float, float]:
-        """Return the error levels of the evidence, and of the exact test at the last look."""
+        """Return the error levels of the evidence, and of the exact test at the last look.
+
+        A level is 0 if that test isn't used: evidence on rates and differences with a single planned look, and the
+        exact test for means or if the last look isn't planned.
+        """
         if kind == "mean" or not self.is_planned:
             return self.error, 0.0
         bets = self.error / 2 if len(self.looks) > 1 else 0.0
@@ -289,6 +301,10 @@ class ClaimTest:
         Args:
             cell: the numbers so far.
             cells: the number of cells of the claim.
+
+        Returns:
+            The mean over the simulated samples, rounded up; the last look for a sample that stays undecided, and for a
+            test that uses no evidence.
         """
         rng = np.random.default_rng(0)
         numbers, rates = cell._rates(rng, _PATHS)

@@ -74,12 +74,12 @@ class VarianceShares:
         return self.error_with(self.levels, self.trials)
 
     def error_with(self, levels: tuple[int, int], trials: int) -> float:
-        """Compute the standard error of the mean with other numbers of seeds and trials."""
+        """Compute the standard error of the mean with other numbers of seeds and trials, all >= 1."""
         a, b, e = self.variances
         return float(np.sqrt(a / levels[0] + b / levels[1] + e / trials))
 
     def errors_after(self, more: int) -> tuple[float, float, float]:
-        """Compute the standard error of the mean after `more` further trials.
+        """Compute the standard error of the mean after `more` further trials, at least 1.
 
         Returns:
             With new seeds of the first source and the existing seeds of the second; the other way round; and with new
@@ -171,7 +171,7 @@ def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -
 
 
 def known_trials(values: Floats) -> tuple[Floats, Mask]:
-    """Return an array without empty rows and columns, missing trials as 0, and the mask of its trials."""
+    """Return an array without empty rows and columns, missing trials (NaN) as 0, and the mask of its trials."""
     y = np.asarray(values, np.float64)
     mask = ~np.isnan(y)
     filled, mask = (part[mask.any(axis=1)][:, mask.any(axis=0)] for part in (np.where(mask, y, 0.0), mask))
@@ -179,7 +179,11 @@ def known_trials(values: Floats) -> tuple[Floats, Mask]:
 
 
 def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
-    """Return True if the sources have enough seeds, and some pairs share each source alone, and some share neither."""
+    """Return True if the sources have enough seeds, and some pairs share each source alone, and some share neither.
+
+    Enough are three seeds of each source; nested, two of the second, and no pair must share the second alone. The
+    arguments are those of `likely_shares`.
+    """
     rows, columns = mask.shape
     is_large = rows >= 3 and columns >= (2 if is_nested else 3)
     return is_large and not np.isnan(_variances(y, mask, is_nested)).any()
@@ -226,6 +230,7 @@ def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats
 
 
 def _of_success(solved: Floats, n: int, variances: Floats) -> Floats:
+    """Scale the variance components of success by the variance of the rate; [..., 3]."""
     rate = (solved + 0.5) / (n + 1)
     spread = rate * (1 - rate)
     return np.stack([special.ndtri(rate), variances[..., 0] / spread, variances[..., 1] / spread], -1)

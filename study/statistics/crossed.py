@@ -81,11 +81,13 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
 
 
 def _nested(d: Floats, is_known: Mask, confidence: float) -> Contrast | None:
+    """Test the means of the first source's seeds by sign flips; None for fewer than two seeds or only zeros."""
     means, _ = _level_means(d, is_known, 0)
     return sign_flip(means, confidence) if means.size > 1 and means.any() else None
 
 
 def _crossed(d: Floats, is_known: Mask, confidence: float) -> Contrast | None:
+    """Test the mean of crossed trials; None if a source has fewer than three seeds."""
     n = np.count_nonzero(is_known)
     estimate = float(d.sum() / n)
     levels = [_level_means(d, is_known, axis) for axis in range(d.ndim)]
@@ -105,6 +107,7 @@ def _crossed(d: Floats, is_known: Mask, confidence: float) -> Contrast | None:
 
 
 def _reach(variances: Floats, freedoms: Ints, level: float) -> float:
+    """Return the half-width of the interval at an error level."""
     quantiles = special.stdtrit(freedoms, level / 2)
     return math.sqrt(float(np.sum(quantiles**2 * variances)))
 

@@ -69,8 +69,8 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are neither pairs nor unpaired trials of both methods, or all scores are
-        equal.
+        The estimate; its interval is infinite if there are too few exchanges for the confidence. None if nothing can be
+        tested: there are neither pairs nor unpaired trials of both methods, or all scores are equal.
 
     Raises:
         ValueError: if a difference or a score is NaN or infinite, or the confidence is out of range.

@@ -90,18 +90,30 @@ class FixedWidth:
         return (float(low), float(high))
 
     def intervals(self, successes: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-        """Bound many success rates; shape [rates, 2]."""
+        """Bound many success rates.
+
+        Args:
+            successes: k, shape [rates], 0 <= k <= n.
+            n: the numbers of trials, shape [rates]; without any, an interval is (0, 1).
+
+        Returns:
+            Shape [rates, 2], low and high.
+        """
         return clopper_pearsons(successes, n, _calibrated(self))
 
     def is_narrow(self, successes: int, n: int) -> bool:
-        """Return True if the half-width of the interval is at most `half_width`."""
+        """Return True if the half-width of the interval is at most `half_width`.
+
+        Raises:
+            ValueError: if 0 <= successes <= n doesn't hold.
+        """
         return _is_narrow(self, successes, n)
 
     def expected(self, rate: float | None = None) -> float:
         """Compute the expected number of seeds.
 
         Args:
-            rate: the success rate; None for the mean over all rates, uniformly distributed.
+            rate: the success rate, in [0, 1]; None for the mean over all rates, uniformly distributed.
         """
         ends = self._ends
         if rate is None:  # all numbers of successes are then equally likely
@@ -109,7 +121,14 @@ class FixedWidth:
         return float(ends.n @ ends.probability(np.array([rate]))[:, 0])
 
     def coverage(self, rates: Floats) -> Floats:
-        """Compute the exact coverage of the interval at the end, for each of several rates."""
+        """Compute the exact coverage of the interval at the end, for each of several rates.
+
+        Args:
+            rates: in [0, 1], shape [rates].
+
+        Returns:
+            Shape [rates].
+        """
         ends = self._ends
         low, high = self.intervals(ends.k, ends.n).T
         holds = (low[:, None] <= rates) & (rates <= high[:, None])
@@ -122,6 +141,10 @@ class FixedWidth:
 
 def looks(batch: int, most: int) -> tuple[int, ...]:
     """Return the numbers of seeds at the looks: after each batch, and at the end.
+
+    Args:
+        batch: the number of seeds between looks, >= 1.
+        most: the number of seeds at the last look, >= 1.
 
     Example:
         >>> looks(20, 50)
@@ -158,7 +181,7 @@ def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -
 
     Args:
         successes: k, shape [rates].
-        n: the numbers of trials, shape [rates].
+        n: the numbers of trials, shape [rates]; without any, an interval is (0, 1).
         error: α, in (0, 1).
 
     Returns:
@@ -177,6 +200,7 @@ def clopper_pearsons(successes: npt.ArrayLike, n: npt.ArrayLike, error: float) -
 
 @lru_cache(maxsize=100_000)  # thousands of cells have the same counts
 def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
+    """Return True if an interval's half-width is at most the desired one."""
     low, high = sampling.interval(successes, n)
     return (high - low) / 2 <= sampling.half_width
 
@@ -242,5 +266,6 @@ def _onward(reached: Floats, before: int, n: int) -> Floats:
 
 
 def _log_ways(n: npt.ArrayLike, k: npt.NDArray[np.int64]) -> Floats:
+    """Return the logarithm of the number of ways to choose k of n."""
     total = np.asarray(n)
     return np.asarray(special.gammaln(total + 1) - special.gammaln(k + 1) - special.gammaln(total - k + 1))

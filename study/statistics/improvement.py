@@ -71,6 +71,7 @@ def probability_of_improvement(
 
 
 def _score_interval(p: float, variance: float, n: int, t: float) -> Interval:
+    """Return the p with (p̂ - p)² <= t² r p (1 - p)/n, within [0, 1]."""
     prior = _PRIOR / 4 / (n * (n + _PRIOR))
     reach = t * t / n * (variance + prior) / (p * (1 - p) / n + prior)
     centre, half = p + reach / 2, math.sqrt(reach * (p * (1 - p) + reach / 4))
@@ -104,6 +105,7 @@ def _beats(value: float, other: float) -> float:
 
 
 def _parts(counts: Floats, p: float) -> Floats:
+    """Return the influence of each trial, from the counts of `_better_than`; 0 for a single trial."""
     won, pairs = counts
     m = won.size
     shares = np.divide(won, pairs, out=np.full(m, p), where=pairs > 0)

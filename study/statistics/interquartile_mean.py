@@ -74,6 +74,10 @@ def replicates_of(block: Block, stream: int) -> Floats:
 
     With the sorted values x, and the number u_i of a resample's values up to x_i that are below or in its middle half,
     this is Σ x_i (u_i - u_{i-1}), summed by parts.
+
+    Args:
+        block: the cells, with their shared seeds.
+        stream: blocks with different streams are resampled independently.
     """
     total, end = np.zeros(RESAMPLES), 0
     orders = [np.argsort(row, kind="stable")[: np.sum(~np.isnan(row))] for row in block.values]

@@ -101,6 +101,7 @@ class MeanPrecision:
         return next((n for n in self.looks if n >= needed), self.most)
 
     def _reach(self, values: Values) -> float | None:
+        """Return t s/√n; None for fewer than two values, or equal ones."""
         x = finite(values)
         if x.size < 2 or not np.ptp(x) > 0:
             return None

@@ -108,6 +108,9 @@ def difference_p_values(first_only: int, second_only: int, n: int, difference: f
         n: the number of all seeds, >= b + c.
         difference: the number, for rates first minus second, in (-1, 1).
 
+    Returns:
+        p that the difference is above the number, and p that it is below; both 1 without seeds.
+
     Raises:
         ValueError: if a count or the difference is out of range.
 
@@ -297,6 +300,9 @@ def comparable_trials(samples: Sequence[tuple[Values, Flags]]) -> list[tuple[Flo
     Args:
         samples: for each method, the times, >= 0, and whether each trial was solved or censored.
 
+    Returns:
+        The times and flags of each method, its trials in their order.
+
     Raises:
         ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.
 
@@ -344,5 +350,6 @@ def paired_trend(outcomes: Floats) -> Trend | None:
 
 
 def _check_discordant(first_only: int, second_only: int) -> None:
+    """Raise ValueError if a count is negative."""
     if min(first_only, second_only) < 0:
         raise ValueError(f"counts must be >= 0, but got {first_only}, {second_only}")

@@ -93,6 +93,7 @@ def performance_profile(values: SeedValues, *, higher_is_better: bool, confidenc
 
 
 def _reach(values: SeedValues, confidence: float) -> float:
+    """Return the half-width of the band."""
     samples = values.samples
     n, total = min(map(len, samples)), sum(map(len, samples))
     exact = _kolmogorov(n, confidence)
@@ -118,7 +119,16 @@ def _of_one_cell(n: int, confidence: float) -> float:
 
 
 def distances_of(parts: Sequence[Block], n: int, cells: int) -> Floats:
-    """Return D of each resample, lowered by a part of the step between its possible values, for smooth quantiles."""
+    """Return the greatest distance D of each resample's profile from the sample's (`performance_profile`).
+
+    Each distance is lowered by a part of the step between possible distances, for smooth quantiles. Resamples in which
+    a cell has no seed are left out.
+
+    Args:
+        parts: the cells, in blocks that share seeds.
+        n: the number of seeds of the smallest cell.
+        cells: the number of cells.
+    """
     rows = [(part, row) for part, block in enumerate(parts) for row in block.values]
     seeds = [np.flatnonzero(~np.isnan(row)) for _, row in rows]
     first_of = np.cumsum([0, *(block.values.shape[1] for block in parts)])

@@ -21,7 +21,12 @@ Numbers = npt.NDArray[Any]
 
 
 def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
-    """Return sizes as an array, None as a single sample; raise ValueError if their sum isn't the number of values."""
+    """Return sizes as an array; None stands for a single sample.
+
+    Raises:
+        ValueError: if a size is negative, sizes don't add up to the number of values, or values or sizes have several
+            axes.
+    """
     n = np.asarray([values.size] if sizes is None else sizes, dtype=np.int64)
     if values.ndim != 1 or n.ndim != 1 or (n.size and n.min() < 0) or n.sum() != values.size:
         raise ValueError(f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}")
@@ -60,6 +65,7 @@ def greatest(values: Floats, sizes: Ints) -> Floats:
 
 
 def _reduced(reduce: np.ufunc, values: Floats, sizes: Ints, default: float) -> Floats:
+    """Reduce each sample by a ufunc; `default` for a sample without values."""
     reduced = np.full(sizes.size, default)
     is_filled = sizes > 0
     if is_filled.any():

@@ -62,6 +62,7 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
 
 
 def _upper_end(rate: float, tail: float, effective: Callable[[float], Floats]) -> float:
+    """Find by bisection the upper end of the interval."""
     low, high = max(rate, _NEAR_ZERO), 1 - _NEAR_ZERO
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

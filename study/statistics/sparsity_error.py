@@ -113,7 +113,7 @@ class BetaLikelihood:
         )
 
     def where(self, mask: npt.NDArray[np.bool_]) -> BetaLikelihood:
-        """Select the samples of a mask."""
+        """Return the likelihoods of the samples where the mask is True."""
         return BetaLikelihood(**{name: array[mask] for name, array in vars(self).items()})
 
     @property
@@ -123,7 +123,7 @@ class BetaLikelihood:
         return np.asarray(above < 0)
 
     def best(self) -> Floats:
-        """Find the maximum of the likelihood: the zero of its slope, up to a positive factor."""
+        """Find the logit at the likelihood's maximum, as its distance from that of the sample mean."""
         mu, nu, phi = self._at(np.zeros_like(self.mean))
         error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, as a logit
 
@@ -139,12 +139,20 @@ class BetaLikelihood:
         return error * root(fall, np.zeros_like(error))
 
     def means(self, distance: Floats) -> tuple[Floats, Floats]:
-        """Return μ and 1 - μ at a distance, each to full precision."""
+        """Return μ and 1 - μ at a distance of the logit from that of the sample mean, each to full precision."""
         logit = np.log(self.mean / self.complement) + distance
         return special.expit(logit), special.expit(-logit)
 
     def interval(self, best: Floats, z: float) -> Floats:
-        """Bound the means, given the maxima of the likelihoods; shape [samples, 2]."""
+        """Bound the means by the likelihood.
+
+        Args:
+            best: the maxima, from `best`.
+            z: the quantile of the normal distribution.
+
+        Returns:
+            Shape [samples, 2], low and high; NaN where a likelihood isn't finite.
+        """
         mu, nu, phi = self._at(best)
         sides = np.array([[-1.0], [1.0]])
         about = sides * 1.2 * z / np.sqrt(self.n * mu * nu * (phi + 1))
@@ -184,6 +192,7 @@ class BetaLikelihood:
         return np.asarray(mu * to_y + nu * to_rest)
 
     def _profile(self, distance: Floats, mu: Floats, nu: Floats, phi: Floats) -> Floats:
+        """Return the profile log-likelihood at a distance, given μ, 1 - μ and the best precision there."""
         of_phi, of_a, of_b = stirling_rest(np.array([phi, mu * phi, nu * phi]))
         return np.asarray(self.n * (of_phi - of_a - of_b - phi * self._divergence(distance, mu, nu)))
 

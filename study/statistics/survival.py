@@ -169,7 +169,11 @@ def excesses(samples: Sequence[tuple[Floats, Bools]]) -> tuple[Floats, Floats]:
 
 
 def checked_trials(times: Values, solved: Flags) -> tuple[Floats, Bools]:
-    """Return times and flags as arrays; raise ValueError if a time, a flag or the lengths are impossible."""
+    """Return times and flags as arrays.
+
+    Raises:
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.
+    """
     t, is_solved = finite(times), np.asarray(solved)
     if t.shape != is_solved.shape:
         raise ValueError(f"each time needs one flag, but there are {t.size} times and {is_solved.size} flags")

@@ -154,6 +154,7 @@ def logistic_regression(points: Points, successes: Counts, n: Counts, confidence
 
 
 def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, Floats]:
+    """Return the arguments as arrays; raise ValueError if lengths differ or a count is out of range."""
     if not len(x) == len(successes) == len(n):
         raise ValueError(f"cells and counts must have equal lengths, but got {len(x)}, {len(successes)} and {len(n)}")
     for k, total in zip(successes, n, strict=True):
@@ -216,6 +217,7 @@ def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Fl
 
 
 def _information(design: Floats, n: Floats, logit: Floats) -> Floats:
+    """Return the observed information of the coefficients."""
     weights = n * special.expit(logit) * special.expit(-logit)
     return np.asarray(design.T @ (weights[:, None] * design))
 

@@ -91,6 +91,7 @@ def _lacking(source: Source, wanted: Wanted) -> list[str]:
 
 
 def _hint_of_seeds(source: Source) -> str:
+    """Return the end of a sentence that names a column of seeds; empty without a candidate."""
     candidates = seed_names(source.table.column_names)
     return f"; `study import csv {source.name}` takes {candidates[0]} as the seed" if candidates else ""
 
@@ -121,6 +122,7 @@ def _is_crossed(table: pa.Table, name: str) -> bool:
 
 
 def _are_numbers(column: pa.ChunkedArray) -> bool:
+    """Return True if all values of a column that aren't missing are numbers, and it has any."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return True
@@ -237,6 +239,7 @@ class _Reading:
         return outcome
 
     def _words(self, name: str) -> pa.ChunkedArray | None:
+        """Read the outcomes from the words in a column; None without the column, null for wrong or missing words."""
         if name not in self._source.table.column_names:
             return None
         outcome_of = {str(o): str(o) for o in Outcome} if name == "outcome" else {k: str(v) for k, v in _SOLVED.items()}
@@ -292,6 +295,7 @@ class _Reading:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Return True for text and dictionaries of text."""
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
 
@@ -305,10 +309,12 @@ def _by_value(column: pa.ChunkedArray, read: Callable[[pa.Array], pa.Array]) -> 
 
 
 def _text(values: pa.Array | pa.ChunkedArray) -> Any:
+    """Return values as text without spaces at the ends."""
     return pc.utf8_trim_whitespace(pc.cast(values, pa.string()))
 
 
 def _is_missing(text: pa.ChunkedArray) -> Rows:
+    """Return a mask of the missing values."""
     is_missing: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(MISSING))))
     return is_missing
 
@@ -323,10 +329,12 @@ def _parse(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _each(text: pa.ChunkedArray, read: Callable[[str | None], Any], kind: pa.DataType) -> pa.ChunkedArray:
+    """Parse each distinct text once; null where `read` returns None."""
     return _by_value(text, lambda values: pa.array([read(value) for value in values.to_pylist()], kind))
 
 
 def _float(text: str | None) -> float | None:
+    """Parse a number; None for other texts."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -334,6 +342,7 @@ def _float(text: str | None) -> float | None:
 
 
 def _whole(text: str | None) -> int | None:
+    """Parse a whole number that 64 bits hold exactly; None for other texts."""
     if text is not None and text.isdecimal():
         return int(text) if int(text) < 2**63 else None  # a float would lose digits
     number = _float(text)

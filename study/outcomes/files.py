@@ -74,6 +74,8 @@ def read_source(
     Raises:
         InputError: if the file doesn't exist, can't be read, has no rows, was written by a newer package, or has
             unknown states.
+        StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
+            package.
     """
     table, notices = read_table(path, metrics, {*also, *metrics})
     source = Source(str(path), table, np.arange(1, table.num_rows + 1), notices=notices)
@@ -121,7 +123,10 @@ def read_table(
         The table, and sentences for the reader.
 
     Raises:
-        InputError: if the file doesn't exist, can't be read, or has no rows.
+        InputError: if the file has another suffix, doesn't exist, can't be read, has no rows, repeats a column, or was
+            written by a newer package.
+        StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
+            package.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path} must end in {join_and(SUFFIXES, 'or')}")
@@ -148,6 +153,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _check_there(path: Path) -> None:
+    """Raise InputError if a file doesn't exist, with similar names, or if it is empty."""
     if path.is_file():
         if not path.stat().st_size:
             raise InputError(f"{path} is empty: a header and one row a trial are needed")
@@ -197,6 +203,7 @@ def _remove_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow], separator: str) -> None:
+    """Raise InputError with the rows that have too few or too many values."""
     lines = [
         f"  row {'?' if row.number is None else row.number - 1}: {row.actual_columns} values in "
         f"{row.expected_columns} columns: {row.text[:80]}"
@@ -240,6 +247,7 @@ def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
+    """Raise InputError if several columns have the same name."""
     stripped = [name.strip() for name in names]
     repeats = sorted({name for name in stripped if stripped.count(name) > 1})
     if repeats:
@@ -263,4 +271,5 @@ def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
 
 
 def _sentence(error: Exception) -> str:
+    """Return an error's message in one line, or its type if it has none."""
     return " ".join(str(error).split())[:300] or type(error).__name__

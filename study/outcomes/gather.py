@@ -171,7 +171,11 @@ def _others(source: Source, metrics: Collection[str]) -> pa.Table:
 
 
 def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a column of text to integers or floats if every value that isn't missing is such a number."""
+    """Convert a column of text to integers or floats if every value that isn't missing is such a number.
+
+    Missing values become null then; otherwise the text is unchanged. A column without values becomes integers, all
+    null. In a column of floats, NaN becomes null; other types are unchanged.
+    """
     if pa.types.is_large_string(column.type):
         column = pc.cast(column, pa.string())
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
@@ -193,6 +197,7 @@ def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """Return the type for a column of several sources: the same one, else floats for numbers, else text."""
     kinds = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)] or [pa.string()]
     if len(set(kinds)) == 1:
         return kinds[0]
@@ -201,6 +206,7 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _explicit_columns(by: Sequence[str] | None, valid: Sequence[str]) -> list[str]:
+    """Return the user's columns, each once; raise InputError if one doesn't exist."""
     for name in by or ():
         if name not in valid:
             near = difflib.get_close_matches(name, valid, n=3, cutoff=0.5) or valid
@@ -214,7 +220,12 @@ def _is_id(different: int, rows: int) -> bool:
 
 
 def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
-    """Return the columns that distinguish groups, in order, without those that the columns before them determine."""
+    """Return the columns that distinguish groups, in order, without those that the columns before them determine.
+
+    Args:
+        table: at least one row.
+        names: the columns to choose from.
+    """
     columns: list[str] = []
     count = 1
     for name in names:
@@ -283,6 +294,7 @@ def _conflicts(
 
 
 def _brief(trial: dict[str, object], results: Sequence[str]) -> str:
+    """Return a trial's results as text."""
     at = f" at {trial['solved_at_iteration']:g}" if trial["solved_at_iteration"] is not None else ""
     metrics = [name for name in results[2:] if trial[name] is not None]
     return f"{trial['outcome']}{at}" + "".join(f", {name.replace('_', ' ')} {trial[name]:g}" for name in metrics)
@@ -291,6 +303,7 @@ def _brief(trial: dict[str, object], results: Sequence[str]) -> str:
 def _grouping_notices(
     chosen: Sequence[str], pooled: Sequence[str], ids: Sequence[str], named: Sequence[str]
 ) -> list[str]:
+    """Return sentences on columns that are counted together, and on those left out of grouping."""
     notices = []
     if pooled:
         notices.append(

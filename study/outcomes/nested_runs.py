@@ -12,7 +12,7 @@ Rows = npt.NDArray[np.bool_]
 
 
 def inherited(table: pa.Table, names: Collection[str], above: Sequence[int | None]) -> tuple[pa.Table, list[str]]:
-    """Fill missing values of nested runs from the runs above them.
+    """Fill missing values (null or empty) of nested runs from the nearest run above that has one.
 
     Args:
         table: one row a run.
@@ -39,6 +39,7 @@ def inherited(table: pa.Table, names: Collection[str], above: Sequence[int | Non
 
 
 def _value(own: Sequence[object], row: int, above: Sequence[int | None]) -> object:
+    """Return a run's own value, or that of the nearest run above; its own missing value if none has one."""
     place: int | None = row
     for _ in own:  # limits the steps, in case runs are nested in a cycle
         if place is None:

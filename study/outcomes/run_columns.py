@@ -89,7 +89,11 @@ def _by_values(name: str, column: pa.ChunkedArray, role: str | None, *, is_numbe
 
 
 def floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a metric's numbers, with null for missing values; NaN stays NaN."""
+    """Return a metric's numbers, with null for missing values; NaN stays NaN.
+
+    Raises:
+        pyarrow.ArrowInvalid: if a text that isn't missing isn't a number.
+    """
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
         return column.cast(pa.float64())
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))

@@ -86,7 +86,9 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
         choices: the user's choices.
 
     Raises:
-        InputError: if the runs have no seeds, or lack a column that the user names.
+        InputError: if the runs have no seeds or no metric, none has ended, a state has no clear meaning, the user names
+            a missing column or a metric without numbers or direction, or hyperparameters seem to be missing, since too
+            many runs repeat others.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],
@@ -188,6 +190,7 @@ class _Decisions:
         return has_seed[~is_above]
 
     def _leave_out(self, rows: Rows, reason: str) -> None:
+        """Remove runs, with a notice; raise InputError if none would be left."""
         number = int(rows.sum())
         if not number:
             return
@@ -267,6 +270,7 @@ class _Decisions:
         return table.take(pa.array(first))
 
     def _by(self, table: pa.Table, names: Mapping[str, str]) -> list[str]:
+        """Return the columns that distinguish groups, with a notice about the sizes of groups."""
         by = [names.get(name, name) for name in self._choices.by] or fewest_columns(table, list(names.values()))
         codes = group_codes(table, by)
         sizes = Counter(codes.tolist()).values()
@@ -278,11 +282,13 @@ class _Decisions:
         return by
 
     def _note(self, topic: str, names: Sequence[str]) -> None:
+        """Add a notice that lists names, if there are any."""
         if names:
             self._notices.append(f"{topic}: {_listed(names)}")
 
 
 def _check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
+    """Raise InputError if a column doesn't exist."""
     for name in names:
         if name not in columns:
             raise InputError(f"the runs have no column {name!r}; there is {', '.join(columns)}")
@@ -293,5 +299,6 @@ def _better(higher: bool) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
+    """List the first names, and count the others."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more

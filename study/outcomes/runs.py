@@ -133,6 +133,7 @@ def of_mlflow(name: str, table: pa.Table) -> Runs:
 
 
 def _of_wandb(name: str, table: pa.Table) -> Runs:
+    """Return the runs of wandb's table, in the order of their creation."""
     table = _by_time(table, "Created")  # wandb writes the newest first
     others = [c for c in table.column_names if c not in _OF_WANDB and not c.startswith("_")]
     ids = _texts(table, "ID") or _texts(table, "Name")
@@ -149,6 +150,7 @@ def _by_time(table: pa.Table, name: str) -> pa.Table:
 
 
 def _texts(table: pa.Table, name: str) -> list[str] | None:
+    """Return a column as texts, empty for missing values; None without the column."""
     return [text or "" for text in table[name].cast(pa.string()).to_pylist()] if name in table.column_names else None
 
 

@@ -32,10 +32,16 @@ _DECIMAL, _THOUSANDS, _EITHER = "decimal commas", "thousands separators", "decim
 def header_and_separator(path: Path) -> tuple[list[str], str]:
     """Return the names of a text file's columns, and its separator.
 
+    Without a header, or if no separator gives valid rows, there are no names, and the separator is a comma.
+
     The separator is the one that splits the first rows most evenly.
 
     Args:
         path: a UTF-8 file with values separated by commas, semicolons, tabs or pipes.
+
+    Raises:
+        OSError: if the file can't be read.
+        UnicodeDecodeError: if it isn't UTF-8.
     """
     readings: dict[str, tuple[int, int, list[str]]] = {}
     for separator in _SEPARATORS:
@@ -98,6 +104,7 @@ def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[
 
 
 def _has_errors(column: pa.ChunkedArray) -> bool:
+    """Return True if any text begins with #, as a spreadsheet's errors do."""
     different = (
         pa.chunked_array([c.dictionary for c in column.chunks]) if pa.types.is_dictionary(column.type) else column
     )
@@ -105,11 +112,13 @@ def _has_errors(column: pa.ChunkedArray) -> bool:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a column as one dictionary array."""
     values = column.combine_chunks()
     return values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
 
 
 def _numbers_in(texts: Sequence[str]) -> list[str]:
+    """Return the texts that aren't missing, without spaces at the ends."""
     return [text.strip() for text in texts if text.strip().lower() not in MISSING]
 
 

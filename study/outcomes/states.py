@@ -189,6 +189,7 @@ def find_states(
 
 
 def _worst_states(table: pa.Table, columns: Mapping[str, Mapping[str, State]]) -> States:
+    """Give each row the worst state of its columns, and the word for it."""
     values = np.full(len(table), State.FINISHED, dtype=object)
     words = [""] * len(table)
     ranks = {state: rank for rank, state in enumerate(_WORST)}
@@ -200,6 +201,7 @@ def _worst_states(table: pa.Table, columns: Mapping[str, Mapping[str, State]]) -
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
+    """Return a column's texts, `_NOTHING` for empty cells."""
     return [(text or "").strip() or _NOTHING for text in column.cast(pa.string()).to_pylist()]
 
 
@@ -247,6 +249,7 @@ _VOCABULARIES = {
 
 
 def _has_state_name(name: str) -> bool:
+    """Return True if a column has the name of a state."""
     plain = re.sub(r"[^a-z]", "", name.lower())
     return plain in _CALLED or plain.endswith(("state", "status"))
 
@@ -259,6 +262,7 @@ def _are_states(name: str, words: Collection[str], known: Mapping[str, set[State
 
 
 def _single_meaning(name: str, known: Mapping[str, set[State]], word: str) -> State:
+    """Return a word's only meaning; raise InputError if it has none or several."""
     unclear = [other for other, meanings in known.items() if len(meanings) != 1]
     if word not in unclear:
         return next(iter(known[word]))

@@ -36,7 +36,7 @@ class Success:
     threshold: float
 
     def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Return a mask of the values that meet the criterion."""
+        """Return a mask of the values that meet the criterion; NaN doesn't."""
         return _OPERATORS[self.operator](values, self.threshold)
 
     @property
@@ -87,7 +87,7 @@ def wanted(
         known: metrics that are recognised by name.
 
     Raises:
-        InputError: if an argument is invalid.
+        InputError: if a metric has no name, or `success` isn't a column, an operator and a finite number.
 
     Example:
         >>> say = wanted(["val_acc", "wait:lower"], "val_acc >= 0.95")
@@ -110,6 +110,7 @@ def question(name: str) -> str:
 
 
 def _metric(text: str, success: Success | None, known: Mapping[str, Metric]) -> tuple[str, bool | None]:
+    """Parse a metric: its name, and True if higher values are better; None if the direction is unknown."""
     name, _, suffix = (part.strip() for part in text.rpartition(":"))
     if suffix in _DIRECTIONS and name:
         return name, _DIRECTIONS[suffix]
@@ -122,6 +123,7 @@ def _metric(text: str, success: Success | None, known: Mapping[str, Metric]) -> 
 
 
 def _success(text: str) -> Success:
+    """Parse a success criterion; raise InputError if it is invalid."""
     match = _SUCCESS.fullmatch(text)
     try:
         threshold = float(match["threshold"]) if match else math.nan

@@ -49,6 +49,7 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
 
 
 def _marked(table: pa.Table) -> pa.Table:
+    """Mark the texts and column names that begin like a formula, and escape control characters."""
     columns = []
     for column in table.columns:
         if pa.types.is_dictionary(column.type):

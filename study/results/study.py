@@ -85,7 +85,7 @@ def failures_note(results: StudyResults) -> str:
 
 
 def finding_of(results: StudyResults) -> str:
-    """Return the finding and the most frequent reason of failed trials, for a notification; it says if none is done."""
+    """Return the finding and the most frequent reason of failed trials, or that no trial is done yet."""
     if not results.counts["done"]:
         return "no trial is done yet"
     failed = [f"{count_of(failure.trials, 'trial')} failed: {failure.reason}" for failure in results.failures[:1]]

@@ -53,6 +53,7 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
         InputError: as `open_parquet` does.
         StoreError: as `open_parquet` and `read_table` do.
         UnbelievableError: as `open_parquet` does.
+        Exception: as `open_parquet` does.
     """
     file = open_parquet(where, data, "results")
     digest = hashlib.blake2b(data, digest_size=16).digest()
@@ -61,7 +62,11 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
 
 
 def are_right(files: Sequence[Results]) -> bool:
-    """Return True if all rows of the files are valid."""
+    """Return True if all rows of the files are valid.
+
+    Raises:
+        MemoryError: if memory is short.
+    """
     unchecked = [file for file in files if file.digest not in _right]
     try:
         for table in _joined([file.table for file in unchecked]):

@@ -23,7 +23,7 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     """Return one row per trial: a result, else a trial stopped early, else a failure; the first in case of a tie.
 
     Args:
-        tables: the rows of each file.
+        tables: the rows of each file; at least one.
         names: names of the files, for errors.
 
     Raises:
@@ -50,10 +50,12 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
 
 
 def _are(table: pa.Table, outcome: Outcome) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows with an outcome."""
     return np.asarray(pc.equal(table["outcome"], str(outcome)))
 
 
 def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:
+    """Raise ConflictError if two results of a trial by the same engine and kind of device differ."""
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
     if _made_by(first) != _made_by(second):  # another engine or device may change the last bits
         return
@@ -68,4 +70,5 @@ def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequen
 
 
 def _made_by(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the engine and the kind of device of a result."""
     return row["engine"], row["device"].split(":")[0]

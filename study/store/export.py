@@ -98,6 +98,7 @@ def write_export(study: StudyStore, file: Path) -> Export:
 
 
 def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
+    """Write a study's files and their list into an archive."""
     listed: dict[str, dict[str, Any]] = {}
     trials: set[str] = set()
     for key, data in _contents(study, trials):
@@ -116,6 +117,7 @@ def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
+    """Return the entry of a regular file without a time."""
     info = zipfile.ZipInfo(name, _TIME)
     info.create_system, info.external_attr = 3, _MODE  # as on Unix, on every system
     return info
@@ -145,11 +147,13 @@ def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]
 
 
 def _is_of_trial(key: str) -> bool:
+    """Return True for the key of a trial's file."""
     match = _TRIAL_FILE.fullmatch(key)
     return match is not None and is_file_name(match[1])
 
 
 def _is_single(key: str) -> bool:
+    """Return True for the key of a file that belongs neither to a pack nor to a trial, except the study's file."""
     is_of_pack = kind_of(key) in ("results", "curves", "weights")
     return key != _SPEC and not is_of_pack and _KEY.fullmatch(key) is not None
 
@@ -162,8 +166,8 @@ def unpack_export(file: Path, into: Path) -> Export:
         into: an empty folder, in which a folder with the study's name is made.
 
     Raises:
-        InputError: if the file isn't an export, was damaged or changed, or is from a newer package.
-        StoreError: if it can't be unpacked there.
+        StudyError: an `InputError` if the file isn't an export, was damaged or changed, or is from a newer package; a
+            `StoreError` if it can't be unpacked there.
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}")
@@ -180,6 +184,7 @@ def unpack_export(file: Path, into: Path) -> Export:
 
 
 def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
+    """Check the list, the names and each digest, and unpack the files."""
     members = archive.infolist()
     lists = [member for member in members if re.fullmatch(rf"{_NAME}/{_LIST}", member.filename)]
     if len(lists) != 1:

@@ -41,7 +41,11 @@ class UnbelievableError(Exception):
 
 
 def parquet(table: pa.Table, provenance: Mapping[str, Any], compression: str, **encoding: Any) -> bytes:
-    """Return a table as Parquet bytes with schema version, provenance and page checksums; see `pq.write_table`."""
+    """Return a table as Parquet bytes with schema version, provenance and page checksums; see `pq.write_table`.
+
+    Raises:
+        TypeError: if the provenance isn't JSON.
+    """
     metadata = {
         _VERSION_KEY: str(formats.SCHEMA_VERSION),
         _PROVENANCE_KEY: json.dumps(dict(provenance), sort_keys=True),
@@ -60,6 +64,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
         InputError: if a newer package wrote it.
         StoreError: if an earlier package wrote it and its columns don't match that version.
         UnbelievableError: if this package didn't write it, or its columns don't match the current version.
+        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     metadata = file.metadata.metadata or {}
@@ -109,6 +114,7 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
     Raises:
         InputError: if it is newer than this package.
         UnbelievableError: if it is less than 1.
+        ValueError: if it isn't a whole number.
     """
     version = int(metadata[_VERSION_KEY])
     _check_version(where, version)
@@ -116,7 +122,11 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
-    """Return the provenance in the metadata of a Parquet file."""
+    """Return the provenance in the metadata of a Parquet file.
+
+    Raises:
+        UnbelievableError: if it isn't a JSON object, or has control characters.
+    """
     return json.loads(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
 
 
@@ -173,6 +183,7 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
         NoUpgradeError: if an earlier package wrote it, and training can't resume from it.
         StoreError: if its conversion to the current format fails.
         UnbelievableError: if this package didn't write it, it is damaged, or it belongs to another pack.
+        Exception: another of `UNREADABLE`, if the bytes aren't a complete file.
     """
     header, arrays = _members(data, with_arrays)
     version = header["schema_version"]
@@ -193,6 +204,7 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
 def _members(data: bytes, with_arrays: bool) -> Members:
     # Check all checksums first: numpy parses an array's header before reading the whole array checks it.
+    """Return a checkpoint's header, and its arrays if requested; raise UnbelievableError if it is damaged."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise UnbelievableError("it is compressed, but this package doesn't compress checkpoints")
@@ -208,6 +220,7 @@ def _members(data: bytes, with_arrays: bool) -> Members:
 
 
 def _check_version(where: object, version: int) -> None:
+    """Raise InputError for a version newer than this package, UnbelievableError for one below 1."""
     if version > formats.SCHEMA_VERSION:
         raise InputError(
             f"{where} has schema version {version}, but this package reads up to {formats.SCHEMA_VERSION}: "

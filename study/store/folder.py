@@ -112,7 +112,7 @@ class Folder(ABC):
 
     @abstractmethod
     def write(self, key: str, data: bytes) -> None:
-        """Write bytes under a key atomically."""
+        """Write bytes under a key atomically, replacing earlier ones."""
 
     @abstractmethod
     def remove(self, key: str) -> None:
@@ -186,6 +186,9 @@ def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Ite
         read: returns the content of one key.
         keys: the keys to read.
         at_once: number of threads, >= 1.
+
+    Raises:
+        Exception: an error of `read`, at its key.
 
     Example:
         >>> list(in_order(len, ["a", "bb", "ccc"], at_once=2))

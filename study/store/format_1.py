@@ -62,6 +62,7 @@ def upgraded_curves(curves: pa.Table) -> pa.Table:
 
 
 def _described(field: pa.Field) -> pa.Field:
+    """Return a field with its role and kind, if it is a metric or a hyperparameter."""
     if field.name in _METRICS:
         kind_entry = {} if pa.types.is_list(field.type) else {"study.kind": "number"}
         return field.with_metadata({"study.role": "metric", **kind_entry})

@@ -108,6 +108,7 @@ def _may_be_in_curves(field: pa.Field) -> bool:
 
 
 def _described(field: pa.Field) -> tuple[str, str]:
+    """Return a field's role and kind; empty if it has none."""
     metadata = field.metadata or {}
     return metadata.get(b"study.role", b"").decode(), metadata.get(b"study.kind", b"").decode()
 
@@ -147,6 +148,7 @@ def upgraded(kind: str, table: pa.Table, version: int, where: object) -> pa.Tabl
 
     Raises:
         StoreError: if the conversion fails, which is a bug in this package; the file is left in place.
+        MemoryError: if memory is short.
 
     Example:
         >>> empty = FORMATS[SCHEMA_VERSION].schemas["curves"].empty_table()
@@ -173,6 +175,7 @@ def upgraded_checkpoint(members: Members, version: int, where: object) -> Member
     Raises:
         NoUpgradeError: if training can't resume from that version.
         StoreError: if the conversion fails, which is a bug in this package; the file is left in place.
+        MemoryError: if memory is short.
     """
     for step in range(version, SCHEMA_VERSION):
         upgrade = FORMATS[step].upgrade_checkpoint
@@ -191,6 +194,7 @@ def upgraded_checkpoint(members: Members, version: int, where: object) -> Member
 
 
 def _not_upgraded(where: object, version: int, error: Exception) -> StoreError:
+    """Make the error about a failed conversion."""
     return StoreError(
         f"{where} has schema version {version}, and this package failed to read it as version {SCHEMA_VERSION} "
         f"({type(error).__name__}: {error}). "

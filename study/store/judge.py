@@ -75,6 +75,7 @@ def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_
 
 
 def _with_column(results: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    """Replace the values of a column."""
     return results.set_column(results.column_names.index(name), results.schema.field(name), column)
 
 
@@ -95,6 +96,7 @@ def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
 
 
 def _meets(results: pa.Table, criterion: Mapping[str, Bound]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows that meet all bounds; none if a metric is missing."""
     met = np.ones(len(results), bool)
     for name, bound in criterion.items():
         if name not in results.column_names:

@@ -126,6 +126,7 @@ class Lease(StudyLock):
 
     def _content(self) -> bytes:
         # The beat makes each content differ, for stores that derive the version from the content.
+        """Return the lock's content: this process, and a number that differs at each renewal."""
         return json.dumps(this_process() | {"id": self._id, "beat": self._beat}).encode()
 
     def _put(self, version: Version | None) -> bool:
@@ -141,6 +142,7 @@ class Lease(StudyLock):
         return new_version is not None
 
     def _renew(self) -> None:
+        """Renew the lock until it is released or lost."""
         while not self._released.wait(self._timing.renew_s):
             try:
                 if self._put(self._version):
@@ -172,14 +174,17 @@ def named_holder(data: bytes | None) -> str | None:
 
 
 def _is_free(data: bytes) -> bool:
+    """Return True if a lock's content says that it was released."""
     return "free" in _parsed(data)
 
 
 def _id_of(data: bytes) -> object:
+    """Return the id of the lock's holder; None without one."""
     return _parsed(data).get("id")
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
+    """Parse a lock's content; empty if it isn't a JSON object."""
     try:
         content = json.loads(data)
     except ValueError:

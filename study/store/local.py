@@ -44,7 +44,18 @@ _KINDS = {
 
 @contextmanager
 def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) -> Iterator[None]:
-    """Convert the system's errors into the package's errors, with advice for the user."""
+    """Convert the system's errors into the package's errors, with advice for the user.
+
+    Args:
+        path: the path in the message.
+        doing: the verb in the message, such as ``read``.
+        let_pass: types of errors that aren't converted.
+
+    Raises:
+        OSError: of the types in `let_pass`, unchanged.
+        StoreAwayError: instead of another OSError that may be temporary.
+        StoreError: instead of any other OSError.
+    """
     try:
         yield
     except let_pass:
@@ -109,7 +120,7 @@ class LocalFolder(Folder):
             return sorted(path.parent.name for path in self.path.glob(f"*/{key}") if path.is_file())
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """Return the names in a folder that end in a suffix, sorted."""
+        """Return the names in a folder that end in a suffix, sorted; empty without the folder."""
         with explained(self.path / kind, "read"):
             try:
                 return sorted(path.name for path in (self.path / kind).iterdir() if path.name.endswith(suffix))
@@ -117,7 +128,7 @@ class LocalFolder(Folder):
                 return []
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the modification time of each file in a folder, by name, without unfinished files."""
+        """Return the modification time of each file in a folder, by name, without unfinished files; empty without it."""
         times = {}
         with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
             for entry in entries:
@@ -127,12 +138,17 @@ class LocalFolder(Folder):
         return times
 
     def exists(self, key: str) -> bool:
-        """Return True if the file exists."""
+        """Return True if the key is a file, or a link to one."""
         with explained(self.path / key, "read"):
             return (self.path / key).is_file()
 
     def read(self, key: str) -> bytes | None:
-        """Return the bytes of a file; None if it doesn't exist (any more)."""
+        """Return the bytes of a file; None if it doesn't exist (any more).
+
+        Raises:
+            NotAFileError: if it is a folder, a pipe, a broken link or the like.
+            StoreError: if it can't be read.
+        """
         path = self.path / key
         try:
             with explained(path, "read", let_pass=(FileNotFoundError,)):
@@ -153,7 +169,12 @@ class LocalFolder(Folder):
             yield key, content
 
     def write(self, key: str, data: bytes) -> None:
-        """Write a file atomically, flushed to the disk."""
+        """Write a file atomically, flushed to the disk.
+
+        Raises:
+            StoreAwayError: if the folder is gone and `is_made` is False, or the failure may be temporary.
+            StoreError: if the file can't be written.
+        """
         path = self.path / key
         temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
         with explained(path, "write"), self._missing_explained():
@@ -177,7 +198,7 @@ class LocalFolder(Folder):
                 os.close(folder)
 
     def remove(self, key: str) -> None:
-        """Remove a file."""
+        """Remove a file; no-op if it doesn't exist."""
         with explained(self.path / key, "remove"):
             (self.path / key).unlink(missing_ok=True)
 
@@ -188,7 +209,7 @@ class LocalFolder(Folder):
         return False
 
     def folders(self, kind: str) -> list[str]:
-        """Return the names of the folders in a folder, sorted, without links."""
+        """Return the names of the folders in a folder, sorted, without links; empty without the folder."""
         with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         return []
@@ -211,7 +232,11 @@ class LocalFolder(Folder):
             self.remove(key)
 
     def remove_folders(self) -> None:
-        """Remove the folder and those in it, the deepest first."""
+        """Remove the folder and those in it, the deepest first.
+
+        Raises:
+            StoreError: if a folder isn't empty, or can't be removed.
+        """
         with explained(self.path, "remove"):
             for folder, _, _ in os.walk(self.path, topdown=False):
                 Path(folder).rmdir()
@@ -228,7 +253,18 @@ class LocalFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the file ``lock``; the kernel releases it when this process dies."""
+        """Hold the file ``lock``; the kernel releases it when this process dies.
+
+        Args:
+            notify: called with a sentence if the last holder was killed.
+
+        Yields:
+            The lock, which can't be lost.
+
+        Raises:
+            BusyError: if another process holds it, or deleted the study just now.
+            StoreError: if it can't be opened, or isn't a lock file.
+        """
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -312,6 +348,7 @@ def _check_file(path: Path) -> None:
 
 
 def _check_regular(path: Path, mode: int) -> None:
+    """Raise NotAFileError unless a mode is that of a regular file."""
     if not stat.S_ISREG(mode):
         raise NotAFileError(str(path), f"it is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a file")
 
@@ -336,6 +373,7 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
 
 
 def _discard(temporary: Path) -> None:
+    """Remove a temporary file, if possible."""
     try:
         temporary.unlink(missing_ok=True)
     except OSError:  # such as a file system that became read-only: `clean` removes it later

@@ -109,7 +109,15 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
 
 
 class ObjectFolder(Folder):
-    """A folder of an object store, made by `open_objects` or `below`."""
+    """A folder of an object store, made by `open_objects` or `below`.
+
+    Args:
+        store: the client of the bucket.
+        where: the folder's URL, to print.
+        kind: the object store's name, for messages.
+        prefix: the prefix of the folder's keys in the bucket; empty, or with a slash at its end.
+        timing: renewal and takeover times of its lock.
+    """
 
     def __init__(self, store: ObjectStore, where: str, kind: str, prefix: str = "", timing: Timing = _USUAL) -> None:
         self.where, self.name = where, where.rpartition("/")[2]
@@ -128,7 +136,11 @@ class ObjectFolder(Folder):
         return bool(first)
 
     def below(self, name: str) -> ObjectFolder:
-        """Return the folder of that name directly below this one."""
+        """Return the folder of that name directly below this one.
+
+        Raises:
+            InputError: if the name leads elsewhere.
+        """
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
             raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
         return ObjectFolder(self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing)
@@ -176,12 +188,12 @@ class ObjectFolder(Folder):
         return in_order(self.read, keys, _AT_ONCE)
 
     def write(self, key: str, data: bytes) -> None:
-        """Put an object."""
+        """Put an object, replacing an earlier one."""
         with self._explained(key, "write"):
             obstore.put(self._store, self._prefix + key, data)
 
     def remove(self, key: str) -> None:
-        """Delete an object."""
+        """Delete an object; no-op if it doesn't exist."""
         self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
     def folders(self, kind: str) -> list[str]:
@@ -217,7 +229,18 @@ class ObjectFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the object ``lock``; if the holder dies, the next process that wants the lock notices."""
+        """Hold the object ``lock``; if the holder dies, the next process that wants the lock notices.
+
+        Args:
+            notify: called with a sentence if an earlier holder must be watched first, and on a takeover.
+
+        Yields:
+            The lock; its attribute `lost` tells if another process has taken it over.
+
+        Raises:
+            BusyError: if another process holds it.
+            StoreError: if the store's server ignores conditional writes.
+        """
         lease = Lease(self, "lock", self.name, self._timing)
         try:
             lease.acquire(notify)
@@ -263,14 +286,17 @@ class ObjectFolder(Folder):
             return None
 
     def _check_bucket(self, error: FileNotFoundError, key: str) -> None:
+        """Raise an error if the bucket is missing, rather than the object."""
         if _NO_BUCKET.search(str(error)):
             raise _sentence(error, self._kind, self.where_is(key), "reach") from None
 
     def _explained(self, key: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Any:
+        """Return `_explained` for a key of this folder; an empty key stands for the folder."""
         return _explained(self._kind, self.where_is(key) if key else self.where, doing, let_pass)
 
 
 def _client() -> dict[str, Any]:
+    """Return the client's options: timeouts, and plain HTTP if the user's endpoint has it."""
     plain = any(os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
     return _CLIENT | ({"allow_http": True} if plain else {})  # a user who names a plain HTTP server accepts it
 
@@ -290,6 +316,7 @@ def _keys(scheme: str) -> dict[str, Any]:
 
 
 def _version(meta: Any) -> Version:
+    """Return the attributes that identify an object's version."""
     return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
@@ -305,6 +332,7 @@ def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception
 
 
 def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
+    """Make the package's error of an error of obstore, with advice."""
     text = str(error)
     status = _STATUS.search(text)
     if isinstance(error, InvalidPathError):
@@ -329,6 +357,7 @@ def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError
 
 
 def _server(kind: str) -> str:
+    """Return the server's name for messages: the host of another server than Amazon's, else the store's."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if kind == "Amazon S3" else ""
     host = urlsplit(endpoint).netloc.rpartition("@")[2]
     return f"the server at {host}" if host else kind

@@ -35,6 +35,7 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
 
     Raises:
         StoreAwayError: the last one, once `patience_s` is over.
+        GeneratorExit: if the caller closes the generator during a pause, after the last try.
 
     Example:
         >>> list(patiently(lambda: print("stored"), 600.0))
@@ -67,10 +68,12 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
 
 
 def _away(error: StoreAwayError, patience_s: float) -> str:
+    """Return the notice that the store is away."""
     return f"{error}. Trying again for up to {duration(patience_s)}; nothing is lost meanwhile"
 
 
 def _back(began: float) -> str:
+    """Return the notice that the store is back."""
     return f"the store is back after {duration(time.monotonic() - began)}"
 
 
@@ -168,6 +171,7 @@ class Later:
             self._away_since = None
 
     def _put_off(self, error: StoreAwayError) -> None:
+        """Schedule the next try, with a notice at the first failure; raise the error if the time is over."""
         now = time.monotonic()
         since = now if self._away_since is None else self._away_since
         left_s = since + self._patience_s - now
@@ -181,6 +185,7 @@ class Later:
 
 
 def _ticks(for_s: float) -> Generator[Event, None, None]:
+    """Yield a tick each second for some seconds."""
     until = time.monotonic() + for_s
     while (left_s := until - time.monotonic()) > 0:
         yield Tick()

@@ -32,13 +32,26 @@ class StoredRungs:
     _own: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Store the value of a trial at a rung."""
+        """Store the value of a trial at a rung.
+
+        While the store is away, the value is kept in memory, and stored with the next one.
+
+        Raises:
+            StoreError: if the store fails for good.
+        """
         self._own.setdefault(str(rung), {}).setdefault(cell_id, {})[trial_id] = value
         with suppress(StoreAwayError):  # training continues meanwhile
             self.folder.write(f"{_KIND}/{self.worker}{_SUFFIX}", json.dumps({self.compared: self._own}).encode())
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
-        """Return the values at a rung, by cell and trial."""
+        """Return the values at a rung, by cell and trial.
+
+        They include those of other workers, unless the store is away.
+
+        Raises:
+            StoreError: if the store fails for good.
+            ValueError: if another worker's file isn't valid JSON.
+        """
         by_cell: dict[str, dict[str, float]] = {}
         contents = [{self.compared: self._own}]
         with suppress(StoreAwayError):

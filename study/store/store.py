@@ -27,6 +27,7 @@ class Store:
 
     Raises:
         InputError: if the address isn't valid.
+        StoreError: if a setting or package that the object store needs is missing.
 
     Example:
         >>> Store("no-such-folder").studies()
@@ -75,6 +76,7 @@ class Store:
 
     @property
     def _no_store_hint(self) -> str:
+        """The end of the message about a missing store."""
         return (
             f"there is no store at {self.where}: correct --store, or run a study there, which makes it "
             f"(`study run demo --store {self.where}` does)"
@@ -97,6 +99,7 @@ class Store:
 
         Raises:
             UnknownStudyError: if it doesn't exist; the message names similar studies.
+            InputError: if the name leads out of the store's folder.
         """
         study = self.study(name)
         if not study.exists:
@@ -118,6 +121,10 @@ class Store:
 
         Returns:
             The number of adopted trials.
+
+        Raises:
+            InputError: if the name leads out of the store's folder.
+            StoreError: if the study can't be read or written.
         """
         study, others = into or self.study(name), [other for other in self.studies() if other != name]
         missing = set(trial_ids) - study.done() if others else set()
@@ -135,7 +142,12 @@ class Store:
 
 
 def folder_at(root: str | Path) -> Folder:
-    """Return the folder, or the prefix of an object store, at an address; see `Store`."""
+    """Return the folder, or the prefix of an object store, at an address; see `Store`.
+
+    Raises:
+        InputError: if the address isn't valid.
+        StoreError: if a setting or package that the object store needs is missing.
+    """
     if is_url(root):
         from study.store.objects import open_objects  # imported late, since folders don't need it
 

@@ -41,6 +41,10 @@ _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.l
 class StudyStore:
     """The store of one study.
 
+    If the store fails, every method raises a `StoreError`: a `StoreAwayError` if the failure may be temporary. A method
+    that reads the files of packs raises an `InputError` if a newer package wrote one of them; invalid files are left
+    out, with a notice.
+
     Args:
         folder: the study's folder.
         read_only: leave every file in place, even invalid ones.
@@ -83,7 +87,12 @@ class StudyStore:
         return self._folder.exists(_SPEC)
 
     def write_spec(self, text: str) -> None:
-        """Write the study's file as the user wrote it."""
+        """Write the study's file as the user wrote it.
+
+        Raises:
+            StoreError: if the file can't be written.
+            StudyError: if `check` fails.
+        """
         self.check()
         self._put(_SPEC, text.encode())
 
@@ -111,16 +120,25 @@ class StudyStore:
     # other files of the study
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Write another file of the study, replacing an earlier one of that name."""
+        """Write another file of the study, replacing an earlier one of that name.
+
+        Raises:
+            StoreError: if the file can't be written.
+            StudyError: if `check` fails.
+        """
         self.check()
         self._put(name, data)
 
     def read_file(self, name: str) -> bytes | None:
-        """Read a file that `write_file` wrote; None if there is none."""
+        """Read a file that `write_file` wrote; None if there is none.
+
+        Raises:
+            NotAFileError: if a folder, a pipe or the like has the name.
+        """
         return self._folder.read(name)
 
     def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Read several files that `write_file` wrote, in parallel; missing ones are left out."""
+        """Read several files that `write_file` wrote, in parallel; missing ones and folders are left out."""
         read = self._folder.read_all(names)
         return {name: content for name, content in read if isinstance(content, bytes)}
 
@@ -166,7 +184,13 @@ class StudyStore:
         return self._folder.where_is(_PAGE) if self._folder.exists(_PAGE) else None
 
     def keep_report(self, files: Sequence[Path]) -> None:
-        """Copy a report's files into the store, replacing the last report."""
+        """Copy a report's files into the store, replacing the last report.
+
+        Raises:
+            OSError: if one of the given files can't be read.
+            StoreError: if the report can't be written.
+            StudyError: if `check` fails.
+        """
         self.check()
         for file in files:
             self._put(f"{_REPORT}/{file.name}", file.read_bytes())
@@ -191,6 +215,9 @@ class StudyStore:
 
         The study's file is removed first, so that a kill leaves no partial study. Results are removed before the curves
         and weights that belong to them, so that remaining packs are complete. If interrupted, call it again.
+
+        Raises:
+            StoreError: if a file can't be removed.
         """
         self.begin_attempt()  # stops workers of a killed driver from writing
         for _, keys in groupby(sorted(self._folder.sizes(), key=_turn), key=_turn):
@@ -208,7 +235,12 @@ class StudyStore:
         return files | {f"results/{name}": time for name, time in self._folder.times("results").items()}
 
     def write_heartbeat(self, text: str) -> None:
-        """Write the study's progress for observers; call `remove_heartbeat` when the study stops."""
+        """Write the study's progress for observers; call `remove_heartbeat` when the study stops.
+
+        Raises:
+            StoreError: if the file can't be written.
+            StudyError: if `check` fails.
+        """
         self.write_file(_HEARTBEAT, text.encode())
 
     def read_heartbeat(self) -> str:
@@ -216,7 +248,11 @@ class StudyStore:
         return (self._folder.read(_HEARTBEAT) or b"").decode(errors="replace")
 
     def remove_heartbeat(self) -> None:
-        """Remove the heartbeat, unless `check` fails."""
+        """Remove the heartbeat, if there is one.
+
+        Raises:
+            StudyError: if `check` fails; the heartbeat may be another run's.
+        """
         self.check()
         self._folder.remove(_HEARTBEAT)
 
@@ -249,6 +285,7 @@ class StudyStore:
         Raises:
             StoreError: if the disk is full or not writable; stored files are untouched.
             StudyError: if `check` fails.
+            InputError: if the pack's id isn't a valid file name.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
         self._write_tables(
@@ -262,6 +299,7 @@ class StudyStore:
     def _write_tables(
         self, pack_id: str, results: pa.Table, curves: pa.Table, weights: pa.Table, provenance: Mapping[str, Any]
     ) -> None:
+        """Store a pack's tables, the results last; raise StudyError if `check` fails."""
         self.check()
         # Results are written last: they mark the pack as done, so its weights and curves must exist already.
         encodings: dict[str, tuple[pa.Table, dict[str, Any]]] = {
@@ -285,6 +323,10 @@ class StudyStore:
         Args:
             pack_id: the pack.
             with_stopped: count trials that were stopped early as done.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
         """
         table = self._files.table(key_of("results", pack_id), ["outcome"])
         unfinished = {str(Outcome.FAILED), *([] if with_stopped else [str(Outcome.STOPPED)])}
@@ -299,6 +341,7 @@ class StudyStore:
 
         Raises:
             StoreError: if the pack has no readable results.
+            InputError: if a newer package wrote one of its files.
         """
         results = self._files.table(key_of("results", pack_id))
         if results is None:
@@ -307,23 +350,43 @@ class StudyStore:
         return results, self.pack_curves(pack_id) if with_curves else EMPTY_CURVES
 
     def pack_curves(self, pack_id: str) -> pa.Table:
-        """Return the learning curves of one pack; an empty table if none are readable."""
+        """Return the learning curves of one pack; an empty table if none are readable.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         curves = self._files.table(key_of("curves", pack_id))
         return EMPTY_CURVES if curves is None else curves
 
     def done(self, *, with_stopped: bool = True) -> set[str]:
-        """Return the ids of the trials with a result other than failed, by default including those stopped early."""
+        """Return the ids of the trials with a result other than failed, by default including those stopped early.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         rows = self._outcomes()
         if not with_stopped:
             rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.STOPPED)))
         return set(rows["trial_id"].to_pylist())
 
     def done_rows(self) -> pa.Table:
-        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials with a result other than failed."""
+        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials with a result other than failed.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         return self._outcomes("cell_id", "seed")
 
     def failed_rows(self) -> pa.Table:
-        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each."""
+        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         rows = self._stored_rows("trial_id", "cell_id", "seed", "outcome", "error")
         has_failed = pc.equal(rows["outcome"], str(Outcome.FAILED))
         done = rows.filter(pc.invert(has_failed))["trial_id"].combine_chunks()
@@ -332,13 +395,19 @@ class StudyStore:
         return rows.take(np.unique(ids, return_index=True)[1])
 
     def outcomes(self) -> pa.Table:
-        """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed."""
+        """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         if self._criterion is None:
             return self._outcomes()
         rows = self._judged(self._results(), are_all=False).select(["trial_id", "outcome"])
         return rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
 
     def _outcomes(self, *more: str) -> pa.Table:
+        """Return id, outcome and more columns of the trials with a result other than failed, one row each."""
         rows = self._stored_rows("trial_id", "outcome", *more)
         rows = rows.filter(pc.not_equal(rows["outcome"], str(Outcome.FAILED)))
         if pc.count_distinct(rows["trial_id"]).as_py() == len(rows):
@@ -356,7 +425,15 @@ class StudyStore:
         return pa.concat_tables([empty, *(table for _, table in read if table is not None)])
 
     def trials_by_code(self) -> dict[str, int]:
-        """Return the number of trials with a result other than failed, by the digest of their own code."""
+        """Return the number of trials with a result other than failed, by their code's identity.
+
+        It is the hyperparameter ``code`` of their cells. Empty if no cell has it.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+            ConflictError: if one engine and kind of device gave a trial two different results.
+        """
         rows = self._results()
         if "code" not in rows.column_names:
             return {}
@@ -366,7 +443,12 @@ class StudyStore:
     def solved_cells(
         self, task: str, models: Collection[str], criterion: str | None
     ) -> Iterator[tuple[Cell, Sequence[int]]]:
-        """Yield each cell that has solved trials, with the iterations of solving; see `study.store.solved`."""
+        """Yield each cell that has solved trials, with the iterations of solving; see `study.store.solved`.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         return solved_cells(self._files, task, models, criterion)
 
     def read_results(self) -> pa.Table:
@@ -376,10 +458,12 @@ class StudyStore:
 
         Raises:
             ConflictError: if one engine and kind of device gave a trial two different results.
+            InputError: if a newer package wrote one of the files.
         """
         return self._judged(self._results(), are_all=True)
 
     def _results(self) -> pa.Table:
+        """Return the stored results, one row per trial, ordered by cell and seed."""
         read = self._files.tables(self._files.keys("results"))
         tables = {key.partition("/")[2]: table for key, table in read if table is not None}
         if not tables:
@@ -388,12 +472,14 @@ class StudyStore:
         return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
     def _judged(self, results: pa.Table, *, are_all: bool) -> pa.Table:
+        """Judge results by the criterion; `are_all` tells if they are all of the study's."""
         if self._criterion is None:
             return results
         is_known = are_all or not isinstance(self._criterion, ReferenceCriterion)
         return judged(results, self._criterion if is_known else {}, self.read_curves, self._read_judgements)
 
     def _read_judgements(self) -> Mapping[Key, int | None]:
+        """Return the cached iterations of solving."""
         return read_judgements(self._folder.read(judgements.FILE))
 
     def write_judgements(self, results: pa.Table) -> None:
@@ -401,6 +487,10 @@ class StudyStore:
 
         Args:
             results: rows that `read_results` returned.
+
+        Raises:
+            StoreError: if the file can't be written.
+            StudyError: if `check` fails.
         """
         self.check()
         self._put(judgements.FILE, judgements_file(results))
@@ -410,6 +500,10 @@ class StudyStore:
 
         Args:
             trial_ids: trials to read; None for all. Curves are large, so request only those you need.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
         """
         return self._read_rows("curves", EMPTY_CURVES, trial_ids)
 
@@ -418,10 +512,15 @@ class StudyStore:
 
         Args:
             trial_ids: trials to read; None for all. Weights are large, so request only those you need.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
         """
         return self._read_rows("weights", WEIGHTS_SCHEMA.empty_table(), trial_ids)
 
     def _read_rows(self, kind: str, empty: pa.Table, trial_ids: Collection[str] | None) -> pa.Table:
+        """Return rows of curves or weights, one per trial, ordered by trial id."""
         ids = None if trial_ids is None else pa.array(sorted(trial_ids), pa.string())
         tables = [empty]
         # Skip files of packs without results: their writer was killed before it wrote the results.
@@ -446,7 +545,12 @@ class StudyStore:
         }
 
     def provenances(self) -> list[dict[str, Any]]:
-        """Return the distinct provenances of the results."""
+        """Return the distinct provenances of the results.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         by_text: dict[str, dict[str, Any]] = {}
         for _, file in self._files.opened(self._files.keys("results")):
             if file is not None:
@@ -464,6 +568,10 @@ class StudyStore:
 
         Returns:
             The ids of those trials that the other study has; empty if it can't be read.
+
+        Raises:
+            StoreError: if this study's files can't be read or written.
+            StudyError: if `check` fails.
         """
         try:
             shared = other.done(with_stopped=False) & set(trial_ids)
@@ -485,7 +593,12 @@ class StudyStore:
         return shared
 
     def files_of(self, pack_id: str) -> dict[str, bytes]:
-        """Return the valid files of a pack by key, the results last; none if the results aren't valid."""
+        """Return the valid files of a pack by key, the results last; none if the results aren't valid.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         keys = [key_of(kind, pack_id) for kind in ("weights", "curves", "results")]
         files = {key: data for key in keys if (data := self._files.whole(key)) is not None}
         return files if keys[-1] in files else {}
@@ -496,6 +609,10 @@ class StudyStore:
         Args:
             pack_id: the pack.
             with_stopped: include trials that were stopped early.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
         """
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
@@ -507,7 +624,7 @@ class StudyStore:
         """Copy the files of another study's trials, except of trials that have files here.
 
         Raises:
-            StoreError: if the disk is full or not writable.
+            StoreError: if a file can't be read or written.
             StudyError: if `check` fails.
         """
         for trial_id in sorted({*other.trials_with_files()} & set(trial_ids) - {*self.trials_with_files()}):
@@ -517,7 +634,12 @@ class StudyStore:
                     self._put(self.trial_file(trial_id, name), data)
 
     def details_of(self, pack_id: str, trial_ids: pa.Array) -> tuple[pa.Table, pa.Table]:
-        """Return the curves and the weights of the given trials of a pack; unreadable ones are left out."""
+        """Return the curves and the weights of the given trials of a pack; unreadable ones are left out.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
+        """
         details = []
         for kind, empty in (("curves", EMPTY_CURVES), ("weights", WEIGHTS_SCHEMA.empty_table())):
             ((_, table),) = self._files.tables([key_of(kind, pack_id)], only=trial_ids)
@@ -538,12 +660,22 @@ class StudyStore:
         self._put(key_of("checkpoints", checkpoint.pack_id), npz(checkpoint))
 
     def load_checkpoint(self, pack_id: str) -> Checkpoint | None:
-        """Return a pack's last checkpoint, or None if it has no valid one."""
+        """Return a pack's last checkpoint, or None if it has no valid one.
+
+        Raises:
+            InputError: if a newer package wrote it.
+            StoreError: if it can't be read, or converted to the current format.
+        """
         checkpoints = self._files.checkpoints([key_of("checkpoints", pack_id)], with_arrays=True)
         return checkpoints[0] if checkpoints else None
 
     def checkpoints(self) -> list[tuple[str, tuple[str, ...], int]]:
-        """Return id, trials and iteration of the packs in mid-training, by descending iteration."""
+        """Return id, trials and iteration of the packs in mid-training, by descending iteration.
+
+        Raises:
+            InputError: if a newer package wrote one of them.
+            StoreError: if one can't be read, or converted to the current format.
+        """
         headers = self._files.checkpoints(self._files.keys("checkpoints"), with_arrays=False)
         packs = [(header.pack_id, header.trial_ids, header.iteration) for header in headers]
         return sorted(packs, key=lambda pack: (-pack[2], pack[0]))
@@ -566,6 +698,7 @@ class StudyStore:
 
         Raises:
             BusyError: if another process holds it.
+            StoreError: if the lock can't be used.
         """
         with self._folder.lock(notify) as held:
             yield held
@@ -574,6 +707,9 @@ class StudyStore:
         """Begin a new attempt, and return its id; workers of earlier attempts stop when they read it.
 
         Call it with the lock held. It also removes half-written files of killed processes.
+
+        Raises:
+            StoreError: if the attempt can't be written.
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())
@@ -625,6 +761,7 @@ class StudyStore:
             raise BusyError(f"study {self.name!r} was taken over by another run")
 
     def _put(self, key: str, data: bytes) -> None:
+        """Write a file; if that fails because another driver has taken over, raise the error of `check`."""
         try:
             self._folder.write(key, data)
         except StoreError:

@@ -57,7 +57,11 @@ class TrialFiles:
         return self.folder(trial_id) / LOG
 
     def begin(self, trial_id: str) -> None:
-        """Remove the files of an earlier attempt at a trial."""
+        """Remove the files of an earlier attempt at a trial.
+
+        Raises:
+            StoreError: if the folder can't be emptied.
+        """
         with explained(self.folder(trial_id), "empty"), suppress(FileNotFoundError):
             shutil.rmtree(self.folder(trial_id))
         if self.store.path is None:
@@ -72,6 +76,9 @@ class TrialFiles:
 
         Returns:
             At most one sentence: about wanted files that exceed the limits, or about an error that couldn't be written.
+
+        Raises:
+            StoreError: if files can't be removed.
         """
         folder = self.folder(trial_id)
         if error:
@@ -96,7 +103,9 @@ class TrialFiles:
         """Upload files that changed since the last call; no-op if the store is a folder.
 
         Raises:
+            OSError: if a local file can't be read.
             StoreAwayError: if the store can't be reached; the next call uploads the remaining files.
+            StoreError: if the store fails for good.
         """
         if self.store.path is not None:
             return
@@ -116,7 +125,12 @@ class TrialFiles:
                 self.store.remove_all([f"{prefix}/{name}" for name in stale])
 
     def fetch(self, trial_ids: Collection[str]) -> None:
-        """Download the folders of trials that resume from a checkpoint; no-op if the store is a folder."""
+        """Download the folders of trials that resume from a checkpoint; no-op if the store is a folder.
+
+        Raises:
+            OSError: if a local file can't be written.
+            StoreError: if the store can't be read.
+        """
         if self.store.path is not None:
             return
         for trial_id in trial_ids:
@@ -166,6 +180,7 @@ def _kept(sizes: Mapping[str, int], keep: Keep) -> list[str]:
 
 
 def _left_out(trial_id: str, sizes: Mapping[str, int], keep: Keep) -> str:
+    """Return the sentence about wanted files that exceed the limits."""
     largest = max(sizes, key=lambda name: (sizes[name], name))
     return (
         f"trial {trial_id}: not kept: {count_of(len(sizes), 'file')} ({decimal(sum(sizes.values()))} in all), "
@@ -175,6 +190,7 @@ def _left_out(trial_id: str, sizes: Mapping[str, int], keep: Keep) -> str:
 
 
 def _remove_empty(folder: Path) -> None:
+    """Remove the empty folders in a folder, and the folder if it is empty."""
     for parent, _, _ in os.walk(folder, topdown=False):
         with suppress(OSError):  # it isn't empty
             Path(parent).rmdir()

@@ -48,7 +48,12 @@ class ValidatedFiles:
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
 
     def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
-        """Read a Parquet file; return None if it is missing or invalid."""
+        """Read a Parquet file; return None if it is missing or invalid.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store fails, or an earlier version's file can't be converted.
+        """
         ((_, table),) = self.tables([key], columns)
         return table
 
@@ -61,12 +66,21 @@ class ValidatedFiles:
             keys: the files to read, all of one kind.
             columns: columns to read; None for all.
             only: ids of the trials to read; None for all.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store fails, or an earlier version's file can't be converted.
         """
         for key, table in self._results(keys, columns) if _are_results(keys) else self._others(keys, columns):
             yield key, table if table is None or only is None else table.filter(pc.is_in(table["trial_id"], only))
 
     def whole(self, key: str) -> bytes | None:
-        """Return the bytes of a Parquet file if it is completely valid, else None."""
+        """Return the bytes of a Parquet file if it is completely valid, else None.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store fails, or an earlier version's file can't be converted.
+        """
 
         def check(where: str, data: bytes) -> bytes:
             table = read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
@@ -78,6 +92,7 @@ class ValidatedFiles:
         return None if data is None else self._parsed(key, check, self._folder.where_is(key), data)
 
     def _others(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
+        """Read files of curves or weights."""
         for key, file in self.opened(keys):
             where = self._folder.where_is(key)
             yield key, None if file is None else self._parsed(key, read_table, where, file, kind_of(key), columns)
@@ -94,19 +109,30 @@ class ValidatedFiles:
         yield from self._believable(batch)
 
     def _believable(self, batch: Sequence[tuple[str, Results | None]]) -> Iterator[tuple[str, pa.Table | None]]:
+        """Yield the tables of a batch of results; None for files that are missing or have invalid rows."""
         all_right = are_right([results for _, results in batch if results is not None])
         for key, results in batch:
             is_right = results is not None and (all_right or self._parsed(key, check_results, results) is not None)
             yield key, results.wanted if results is not None and is_right else None
 
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
-        """Yield each key with its opened Parquet file, or None if missing or invalid."""
+        """Yield each key with its opened Parquet file, or None if missing or invalid.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store fails, or an earlier version's file can't be converted.
+        """
         for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
             yield key, None if data is None else self._parsed(key, open_parquet, where, data, kind_of(key))
 
     def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
-        """Return the valid checkpoints, with or without their arrays."""
+        """Return the valid checkpoints in the order of their keys, with or without their arrays.
+
+        Raises:
+            InputError: if a newer package wrote one of them.
+            StoreError: if the store fails, or an earlier version's checkpoint can't be converted.
+        """
         checkpoints = []
         for key, data in self._read_all(keys):
             if data is not None:
@@ -127,6 +153,7 @@ class ValidatedFiles:
             yield key, None if isinstance(content, NotAFileError) else content
 
     def _parsed(self, key: str, parse: Callable[..., T], *arguments: Any) -> T | None:
+        """Parse a file; if it is invalid, move it to quarantine and return None."""
         try:
             return parse(*arguments)
         except (StudyError, MemoryError):  # the file may be valid, but of another version or too large
@@ -140,6 +167,7 @@ class ValidatedFiles:
         return None
 
     def _quarantine(self, key: str, why: str) -> None:
+        """Move a file to quarantine with the reason; read-only, add a notice alone."""
         where = self._folder.where_is(key)
         if self._read_only:
             self.notice(f"{where} was skipped: {why}")
@@ -152,6 +180,7 @@ class ValidatedFiles:
             self.notice(f"{where} was set aside as {self._folder.where_is(f'quarantine/{name}')}: {why}")
 
     def _is_quarantined(self, name: str) -> bool:
+        """Return True if quarantine has a file of that name, or the reason of one."""
         return any(self._folder.exists(f"quarantine/{name}{end}") for end in ("", _WHY))
 
 
@@ -191,10 +220,12 @@ def kind_of(key: str) -> str:
 
 
 def _are_results(keys: Sequence[str]) -> bool:
+    """Return True if keys are those of result files."""
     return bool(keys) and kind_of(keys[0]) == "results"
 
 
 def _suffix(kind: str) -> str:
+    """Return the suffix of the files of a kind."""
     return ".npz" if kind == "checkpoints" else ".parquet"
 
 

@@ -15,6 +15,8 @@ _MOST_CODES = 2**62
 def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
     """Enumerate the groups of rows with equal values in the columns `by`.
 
+    A missing value counts as a value. Without columns, all rows are one group.
+
     Returns:
         The group number of each row: 0, 1, ... in the order of first occurrence.
 
@@ -28,6 +30,8 @@ def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
 def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
     """Return True if no two rows are equal in the columns `by`.
 
+    A missing value counts as a value. Without columns, all rows are equal.
+
     Example:
         >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
         True
@@ -37,7 +41,7 @@ def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
 
 
 def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.int64]]:
-    """List the rows of each code 0, ..., count - 1, in row order."""
+    """List the rows of each code 0, ..., count - 1, in row order; empty for a code without rows."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1]) if count else []
 
@@ -55,4 +59,5 @@ def _combine(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
 
 
 def _renumber(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Renumber codes as 0, 1, ... in the order of first occurrence."""
     return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)

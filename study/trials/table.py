@@ -164,12 +164,12 @@ class TrialTable:
 
     @cached_property
     def success_iteration(self) -> Floats:
-        """Each trial's iteration of success or censoring."""
+        """Each trial's iteration of success or censoring; NaN if unknown."""
         return np.where(self._are(Outcome.SOLVED), self.solved_at, self.last_iteration)
 
     @cached_property
     def success_s(self) -> Floats:
-        """The seconds of training until `success_iteration`."""
+        """The seconds of training until `success_iteration`; NaN if unknown."""
         # Every trial of a pack takes part in every iteration, so seconds are proportional to iterations.
         until, trained = self.success_iteration, self.trained_iterations
         share: Floats = np.divide(until, trained, out=np.full(until.size, np.nan), where=trained > 0)
@@ -202,6 +202,7 @@ class TrialTable:
         return {}
 
     def _are(self, *outcomes: Outcome) -> Flags:
+        """Return a mask of all trials with one of the outcomes."""
         return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
 
 
@@ -226,7 +227,7 @@ class Trials:
         return Trials(self.table, self.rows[:count])
 
     def of_seeds(self, seeds: Sequence[int] | Ints) -> Trials:
-        """Return the trial of each seed, in order; a pending trial for a seed without any."""
+        """Return the trial of each seed, in order: the first of several, or a pending trial if there is none."""
         wanted, own = np.asarray(seeds, np.int64), self.seeds
         if not own.size:
             return Trials(self.table, np.full(wanted.size, -1))
@@ -251,7 +252,7 @@ class Trials:
         return self.table.outcomes[self.rows]
 
     def are(self, *outcomes: Outcome) -> Flags:
-        """Return True for each trial with one of the outcomes."""
+        """Return a mask of the trials with one of the outcomes."""
         return np.isin(self.outcomes, [OUTCOME_CODES[outcome] for outcome in outcomes])
 
     def count(self, *outcomes: Outcome) -> int:
@@ -295,7 +296,7 @@ class Trials:
 
     @property
     def times(self) -> tuple[Floats, Flags]:
-        """The trials' iterations of success or censoring, and True for each solved trial."""
+        """The trials' iterations of success or censoring, NaN if unknown; and True for each solved trial."""
         return self.table.success_iteration[self.rows], self.is_solved
 
     def values(self, metric: str) -> Floats:
@@ -303,11 +304,15 @@ class Trials:
         return self.table.values(metric)[self.rows]
 
     def values_so_far(self, metric: str) -> Floats:
-        """Return the trials' values of a metric, including last values of pruned trials."""
+        """Return the trials' values of a metric, including last values of pruned trials; NaN if a trial has none."""
         return self.table.values_so_far(metric)[self.rows]
 
     def losses(self, metric: str) -> Floats:
-        """Return the trials' losses by a metric, lower is better: infinity without a value, NaN while pending."""
+        """Return the trials' losses by a metric, lower is better: infinity without a value, NaN while pending.
+
+        Raises:
+            KeyError: if the table doesn't declare the metric.
+        """
         declared, values = self.table.metrics[metric], self.values(metric)
         losses = -values if declared.higher_is_better else values
         return np.where(self.is_pending, np.nan, np.where(np.isnan(losses), np.inf, losses))

@@ -96,6 +96,9 @@ def compare(
         metric: the compared metric; None for success.
         declared: the metric's declaration; None for success.
         sizes: whether the numbers of seeds were fixed in advance or adapted to results.
+
+    Returns:
+        The finding; without a valid test, its `reason` says why.
     """
     blank = without_test(question, first, second, metric, declared)
     if first.lacking.stopped or second.lacking.stopped:
@@ -147,15 +150,22 @@ def _ranks(first: Side, second: Side, metric: str) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class SeedNumbers:
-    """One number for each seed of a method, by ascending seeds."""
+    """One number for each seed of a method.
+
+    Args:
+        seeds: ascending, shape [seeds].
+        values: shape [seeds].
+    """
 
     seeds: Ints
     values: Floats
 
     def at(self, seeds: Ints) -> Floats:
+        """Return the values of the given seeds, all of which must be among `seeds`."""
         return self.values[np.searchsorted(self.seeds, seeds)]
 
     def without(self, seeds: Ints) -> Floats:
+        """Return the values of all seeds but the given ones."""
         return self.values[~np.isin(self.seeds, seeds)]
 
 
@@ -276,6 +286,7 @@ def _compare_independent_rows(
 
 
 def _solved(parts: tuple[Floats, Floats, Floats, Floats]) -> tuple[Flags, Flags, Flags, Flags]:
+    """Return successes of 0 and 1 as flags."""
     return parts[0] > 0.5, parts[1] > 0.5, parts[2] > 0.5, parts[3] > 0.5
 
 
@@ -358,6 +369,7 @@ def _compare_at_any_time(first: Side, second: Side, metric: str | None, blank: F
 
 
 def _untested(blank: Finding, first: Side, second: Side, metric: str | None, reason: str) -> Finding:
+    """Return a finding without a test, with the reason."""
     return replace(blank, values=_means(first, second, metric), reason=reason)
 
 
@@ -376,4 +388,5 @@ def _as_probability(difference: float) -> float:
 
 
 def _probabilities(interval: Interval) -> Interval:
+    """Convert the ends of an interval of a difference of mean ranks."""
     return _as_probability(interval[0]), _as_probability(interval[1])

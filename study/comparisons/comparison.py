@@ -125,6 +125,9 @@ def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comp
     Args:
         summaries: the cells.
         untested: the reason why rates can't be tested by their counts; empty if they can.
+
+    Raises:
+        InputError: if the published results of an installed package are invalid.
     """
     cells = [summary.cell for summary in summaries]
     pairs = [
@@ -230,6 +233,7 @@ def _rows_by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRow
 def _with_rows(
     rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials, sizes: Sizes
 ) -> Comparisons:
+    """Compare rows of equal values, by their rates or a common metric."""
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
@@ -315,6 +319,7 @@ def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None
 
 
 def _reference(source: str, summary: Summary) -> Reference:
+    """Return a row's numbers for the other side of a comparison."""
     return Reference(
         source=source,
         ended=summary.ended,
@@ -342,6 +347,7 @@ def _published(cell: PublishedCell, beside: Summary) -> Reference:
 
 
 def _success(result: Summary | PublishedCell, judged: int) -> dict[str, Any]:
+    """Return the fields on success; empty without judged trials."""
     if not judged:
         return {}
     return {

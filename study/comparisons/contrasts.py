@@ -184,6 +184,10 @@ def contrasts(
         sizes: whether the numbers of seeds were fixed in advance or adapted to results. Tests other than those of
             findings need fixed numbers.
         statements: the comparisons that the user asks for; none for the default.
+
+    Returns:
+        The comparisons; empty without a success criterion and an averaged metric. With more than `MOST_PAIRS` pairs,
+        there are no findings, and a note says so.
     """
     metric = None if rows.has_rates else rows.main_metric
     if metric is None and not rows.has_rates:
@@ -202,12 +206,15 @@ def contrasts(
 def _findings(
     plan: ComparisonPlan, rows: ResultRows, trials: TrialTable, metric: str | None, sizes: Sizes
 ) -> dict[Question, tuple[Finding, ...]]:
+    """Compare the pairs of a plan by success or by a metric, as one family of tests."""
     declared = None if metric is None else rows.metrics[metric]
 
     def side(method: Method) -> Side:
+        """Collect the trials of a method."""
         return side_of(method.name, trials, [rows.summaries[row] for row in method.rows], metric)
 
     def compared(question: Question, first: Method, second: Method) -> Finding:
+        """Compare two methods, each at its best values if the question tunes any."""
         sides = side(first), side(second)
         if not question.tuned:
             return compare(question.name, *sides, metric, declared, sizes)
@@ -225,6 +232,7 @@ def _findings(
 def _more_findings(
     plan: ComparisonPlan, rows: ResultRows, trials: TrialTable, sizes: Sizes
 ) -> dict[str, tuple[Finding, ...]]:
+    """Compare the pairs of a plan by each further metric that covers all ended trials."""
     others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != rows.main_metric]
     return {
         name: tuple(f for findings in _findings(plan, rows, trials, name, sizes).values() for f in findings)
@@ -262,6 +270,7 @@ def _trends_and_times(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Con
 
 
 def _samples(trials: TrialTable, summaries: Sequence[Summary]) -> list[Trials]:
+    """Return the trials of each row."""
     return [trials.group(summary.key) for summary in summaries]
 
 
@@ -320,6 +329,7 @@ def _ordered_keys(rows: ResultRows) -> list[str]:
 
 
 def _trends(rows: ResultRows, trials: TrialTable) -> tuple[TrendTest, ...]:
+    """Test the trends over each ordered key, as one family of tests."""
     return _adjusted([test for key in _ordered_keys(rows) for test in _trends_over(rows, key, trials)])
 
 
@@ -398,6 +408,7 @@ def _metric_trend(
 
 
 def _average(summary: Summary, metric: str | None) -> float | None:
+    """Return a row's rate, or its mean of the metric."""
     return summary.solved / summary.judged if metric is None else summary.metrics[metric].mean
 
 
@@ -434,6 +445,7 @@ def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
 
 
 def _slope(unknown: Slope, slope: statistics.Coefficient | None) -> Slope:
+    """Add the numbers of a coefficient; unchanged for None."""
     if slope is None:
         return unknown
     low, high = map(_exp, slope.profile_interval)
@@ -441,9 +453,11 @@ def _slope(unknown: Slope, slope: statistics.Coefficient | None) -> Slope:
 
 
 def _exp(value: float) -> float:
+    """Return e to the power of a value; infinity for a large one."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.exp(value))
 
 
 def _by_factors(levels: Sequence[float]) -> bool:
+    """Return True if positive levels span at least a factor of 10."""
     return min(levels) > 0 and max(levels) / min(levels) >= _FACTOR

@@ -59,8 +59,8 @@ class Design:
         least_difference: the least difference of rates, centred at one half, with a power of 80%; None if there is
             none.
         wanted: the difference that the user asks for, centred at one half.
-        wanted_seeds: the number of seeds that it needs; None if none was asked for.
-        known: the number of pairs with known rates.
+        wanted_seeds: the number of seeds that it needs; None if none was asked for, or a million aren't enough.
+        known: the number of pairs with known rates; 0 if there are more than `MOST_PAIRS` pairs.
         detectable: how many of them have a power of at least 80%.
         pairs: the known pairs with less power, by descending difference of rates; at most as many as asked for.
     """
@@ -85,7 +85,10 @@ def design(
         trials: their trials so far, by their seeds.
         seeds: the planned number of seeds of each cell.
         most_pairs: the greatest number of pairs with too little power that are listed.
-        wanted: a difference of rates whose number of seeds is computed.
+        wanted: a difference of rates whose number of seeds is computed, in (0, 1]; None or 0 for none.
+
+    Raises:
+        ValueError: if the number of seeds is negative, or `wanted` is above 1.
 
     Example:
         >>> from study.summaries.rows import cell_rows
@@ -122,6 +125,7 @@ def design(
 def _planned(
     rows: ResultRows, trials: TrialTable | None, two: tuple[int, int], seeds: int, level: float
 ) -> PlannedPair | None:
+    """Compute the power of a pair; None if a rate is unknown."""
     first, second = (_rate(rows, row) for row in two)
     if first is None or second is None:
         return None
@@ -150,6 +154,7 @@ def _rate(rows: ResultRows, row: int) -> float | None:
 
 
 def _correlation(trials: TrialTable | None, summaries: Sequence[Summary]) -> float:
+    """Estimate φ of two cells' outcomes over their common seeds; 0 where these are too few, or don't vary."""
     if trials is None:
         return 0.0
     samples = [trials.group(summary.key) for summary in summaries]

@@ -96,7 +96,7 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
 
     Args:
         search: the search and its candidates.
-        rows: the summaries of the confirmed candidates, the best first.
+        rows: the summaries of the confirmed candidates, the best first; at least one if the search is over.
     """
     effort = f"{len(search.candidates)} candidates in {search.trials:,} trials"
     if not search.is_over:
@@ -167,6 +167,7 @@ def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
 
 
 def _standing(rows: ResultRows, method: Method) -> _Standing:
+    """Return a method's rate over all of its rows, or its mean of the metric."""
     summaries = [rows.summaries[row] for row in method.rows]
     if rows.has_rates:
         rate = sum(s.solved for s in summaries) / sum(s.judged for s in summaries)
@@ -201,6 +202,7 @@ def _sentence(rows: ResultRows, question: Question, contrasts: Contrasts) -> str
 
 
 def _single_sentence(rows: ResultRows, only: _Standing) -> str:
+    """Describe the only method of a question."""
     label = only.method.label
     if rows.has_rates:
         counts = [rows.summaries[row] for row in only.method.rows]
@@ -280,6 +282,7 @@ def _undecided_sentence(
 
 
 def _none_of(names: Sequence[str]) -> str:
+    """Name methods after neither or none of."""
     if len(names) == 2:
         return f"neither {names[0]} nor {names[1]}"
     return f"none of {words.join_and(names) if len(names) <= _MOST_NAMED + 1 else f'{len(names)} methods'}"
@@ -299,6 +302,7 @@ def _tuned_sentence(rows: ResultRows, question: Question, findings: Sequence[Fin
 
 
 def _best(rows: ResultRows, winner: Method) -> str:
+    """Say that a method is best."""
     return f"{winner.label} {'succeeds most often' if rows.has_rates else f'has the best {_title(rows)}'}"
 
 
@@ -310,10 +314,12 @@ def _better_than(rows: ResultRows, winner: Method, findings: Sequence[Finding]) 
 
 
 def _largest_p(findings: Sequence[Finding]) -> str:
+    """Give the largest p-value of findings."""
     return f"p {_compared_with(max(finding.p_adjusted or 0.0 for finding in findings))}"
 
 
 def _values(finding: Finding, rows: ResultRows) -> str:
+    """Give the names and the values of two methods."""
     first, second = (words.rate(v) if rows.has_rates else words.measure(v) for v in finding.values)
     return f"{finding.first} {first}, {finding.second} {second}"
 
@@ -430,6 +436,7 @@ def _trends(contrasts: Contrasts) -> list[str]:
 
 
 def _full_parts(rows: ResultRows, question: Question, x: str, contrasts: Contrasts) -> list[str]:
+    """Describe the only question: its best method, the trend, and the times of solved trials."""
     methods = question.methods
     if len(methods) == 1 and len(methods[0].rows) > 1 and not question.tuned:
         members = methods[0].rows
@@ -463,11 +470,13 @@ def _best_value(rows: ResultRows, members: Sequence[int], x: str) -> str:
 
 
 def _top(rows: ResultRows, numbers: Collection[float]) -> float:
+    """Return the best number."""
     is_higher = rows.has_rates or rows.metrics[rows.main_metric or ""].higher_is_better
     return max(numbers) if is_higher else min(numbers)
 
 
 def _number(rows: ResultRows, row: int) -> float | None:
+    """Return a row's rate, or its mean of the metric; None without one."""
     summary = rows.summaries[row]
     if rows.has_rates:
         return summary.solved / summary.judged if summary.judged else None
@@ -484,6 +493,7 @@ def _text(rows: ResultRows, row: int) -> str:
 
 
 def _estimate(rows: ResultRows, row: int) -> str:
+    """Format a row's rate, or its mean, without counts and interval."""
     summary = rows.summaries[row]
     if rows.has_rates:
         return words.percent(summary.solved / summary.judged, summary.success_rate_interval)
@@ -527,16 +537,19 @@ def _trend(
 
 
 def _title(rows: ResultRows) -> str:
+    """Return the main metric's name for readers."""
     name = rows.main_metric or ""
     return words.metric_title(name, rows.metrics[name])
 
 
 def _compared_with(p: float) -> str:
+    """Format a p-value with its relation, such as = 0.03 or < 0.001."""
     text = words.p_value(p)
     return text if text.startswith("<") else f"= {text}"
 
 
 def _time_phrase(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: bool = True) -> str:
+    """Give the mean times of solved trials at both ends of the sweep; empty if they are unknown."""
     if not rows.has_rates:
         return ""
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]
@@ -550,10 +563,12 @@ def _time_phrase(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: 
 
 
 def _mean_solved_at(summary: Summary) -> str:
+    """Format a row's mean solved-at without its interval."""
     return words.estimate_alone(words.iterations, summary.solved_at_mean, summary.solved_at_interval)
 
 
 def _solved_at(summary: Summary) -> str:
+    """Give the mean time of a row's solved trials; empty if it is unknown."""
     if summary.solved_at_mean is None:
         return ""
     return f"solved trials take {_mean_solved_at(summary)} iterations on average"

@@ -152,6 +152,7 @@ class _Method:
         return _named([{s: worst if math.isnan(v) else v for s, v in sample.items()} for sample in self.by_question])
 
     def _improvement(self, other: _Method) -> MeanOverCells | None:
+        """Estimate the probability that a trial is better than another method's; None with a single seed."""
         if min(len(sample) for sample in (*self.by_question, *other.by_question)) < 2:
             return None
         return statistics.probability_of_improvement(
@@ -160,6 +161,7 @@ class _Method:
 
 
 def _named(samples: Sequence[Sample]) -> SeedValues:
+    """Give each question's values its index as the name of the cell."""
     return SeedValues(dict(enumerate(samples)))
 
 
@@ -171,6 +173,7 @@ def _by_seed(seeds: Ints, values: Floats) -> Sample:
 
 
 def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common: int, every: int) -> list[str]:
+    """Return the notes for the reader."""
     notes = [
         f"All tasks have equal weights. So {title} must be on one scale in all of them for the interquartile mean and "
         "the profile; if it isn't, use the probabilities, which compare trials of the same task only."

@@ -185,6 +185,7 @@ def _swept(rows: ResultRows, among: Sequence[int]) -> str:
 
 
 def _by_method(rows: ResultRows, among: Sequence[int], x: str) -> tuple[Question, ...]:
+    """Make a question of each setting of the question's keys but x, with rows averaged over x."""
     keys = [key for key in rows.question_keys if key != x]
     questions = []
     for members in rows.alike(keys, among).values():

@@ -137,6 +137,9 @@ def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
     Args:
         cell: the cell.
         cells: all cells of its study.
+
+    Raises:
+        InputError: if the published results of an installed package are invalid.
     """
     chosen = (results.choose(cell, cells) for results in _offered())
     return next((repeated for repeated in chosen if repeated is not None), None)
@@ -144,6 +147,9 @@ def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
 
 def published_times() -> list[SolvedTimes]:
     """Return the known times to success of the trials of published cells.
+
+    Raises:
+        InputError: if the published results of an installed package are invalid.
 
     Example:
         >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
@@ -153,21 +159,28 @@ def published_times() -> list[SolvedTimes]:
 
 
 def published_sources() -> list[str]:
-    """Return the publications of the installed results."""
+    """Return the publications of the installed results.
+
+    Raises:
+        InputError: if the published results of an installed package are invalid.
+    """
     return list(chain.from_iterable(results.sources for results in _offered()))
 
 
 def _offered() -> Sequence[PublishedResults]:
+    """Return the published results of installed packages."""
     return _loaded(offers.names("published"))
 
 
 @cache
 def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
+    """Load published results by their names."""
     objects = [offers.load("published", name) for name in names]
     return [PublishedTables.of_package(offered) if isinstance(offered, ModuleType) else offered for offered in objects]
 
 
 def _rows(name: str, text: str) -> list[dict[str, str]]:
+    """Parse a CSV file; raise InputError for a missing column or field, or an invalid number."""
     reader = csv.DictReader(text.splitlines())
     missing = [key for key in (*_KEYS, "solved", "seeds") if key not in (reader.fieldnames or ())]
     if missing:
@@ -188,6 +201,7 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
 
 
 def _is_number(text: str) -> bool:
+    """Return True if a text is a number."""
     try:
         float(text)
     except ValueError:
@@ -196,6 +210,7 @@ def _is_number(text: str) -> bool:
 
 
 def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
+    """Make a published cell of a row."""
     names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and name != "solved_at_mean"]
     solved_at_mean, interval = _estimate(row, "solved_at")
     return PublishedCell(
@@ -211,15 +226,18 @@ def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
 
 
 def _estimate(row: Mapping[str, str], name: str) -> Estimate:
+    """Return a row's mean of a metric and its interval; None for what wasn't published."""
     low, high = (_number(row, f"{name}_mean_{end}") for end in ("lower", "upper"))
     return _number(row, f"{name}_mean"), None if low is None or high is None else (low, high)
 
 
 def _number(row: Mapping[str, str], column: str) -> float | None:
+    """Return a row's number; None without one."""
     return float(row[column]) if row.get(column) else None
 
 
 def _repeats(cell: Cell, row: Mapping[str, str]) -> bool:
+    """Return True if a cell has the row's task, model and hyperparameters."""
     if (cell.task, cell.model) != (row["task"], row["model"]):
         return False
     others = {n: text for n, text in row.items() if n not in (*_KEYS, *_RESULTS) and not n.endswith(_MEANS) and text}

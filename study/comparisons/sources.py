@@ -51,6 +51,9 @@ def source_shares(
         summaries: the cells.
         trials: their trials; those without combined seeds are skipped.
         metrics: the metrics by name.
+
+    Returns:
+        The shares of each cell and quantity, without those that can't be estimated.
     """
     shares = []
     for row, summary in enumerate(summaries):

@@ -131,6 +131,7 @@ def standardisation(
     levels = _Levels(population)
 
     def shares_of(row: int) -> tuple[Floats, int | None]:
+        """Return the population's counts by level for a row, and its number of starts; None if these aren't a sample."""
         if starts is None:
             return levels.counts(population), None
         own = starts.values[tuple(rows.value(row, key) for key in starts.keys)]
@@ -182,6 +183,7 @@ class _Levels:
 def _rate(
     row: int, levels: _Levels, numbers: Floats, successes: Floats | None, shares: Floats, starts: int | None
 ) -> RowRate:
+    """Compute a row's rates."""
     is_known = np.isfinite(numbers)
     judged = levels.counts(numbers[is_known])
     standardised, solved = None, None
@@ -203,6 +205,7 @@ def _rate(
 
 
 def _differences(rates: Mapping[int, RowRate], contrasts: Contrasts) -> list[RateDifference]:
+    """Compute the differences of the rows that the findings compare; empty for findings by a metric."""
     if contrasts.plan is None or contrasts.metric is not None or not contrasts.findings:
         return []
     differences = []

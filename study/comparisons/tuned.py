@@ -38,6 +38,9 @@ def compare_tuned(
         metric: the compared metric; None for success.
         declared: the metric's declaration; None for success.
         sizes: whether the numbers of seeds were fixed in advance or adapted to results.
+
+    Returns:
+        The finding; without a valid test, its `reason` says why.
     """
     blank = without_test(question, first, second, metric, declared)
     samples = [*first.samples, *second.samples]

@@ -173,6 +173,7 @@ def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str
     invalid: list[pacsv.InvalidRow] = []
 
     def skip(row: pacsv.InvalidRow) -> str:
+        """Record an invalid row."""
         invalid.append(row)
         return "skip"
 

@@ -274,6 +274,7 @@ def _conflicts(
     offsets = np.cumsum([0, *(len(source.rows) for source in sources)])
 
     def place(row: int) -> str:
+        """Return the source and the row number of a row."""
         index = int(np.searchsorted(offsets, row, side="right")) - 1
         return f"{sources[index].name}, row {sources[index].rows[row - offsets[index]]}"
 

@@ -133,6 +133,7 @@ def main_first(names: Sequence[str]) -> list[str]:
     """
 
     def place(name: str) -> tuple[bool, int]:
+        """Return the sort key of a name."""
         ranks = [_PREFERRED.index(word) for word in words_of(name) if word in _PREFERRED]
         return direction(name) is None, min(ranks, default=len(_PREFERRED))
 

@@ -255,10 +255,12 @@ def assemble_report(
     attempt, none = results.parts.attempt, Exhibits((), (), None)
 
     def chosen() -> Exhibits:
+        """Choose and read the trials to show."""
         folder, summaries, rows, table = results.folder, results.summaries, results.rows, results.table
         return exhibits(folder, summaries, rows, table, results.metrics, trial, results.bounds)
 
     def provenance() -> list[dict[str, Any]]:
+        """Return the provenances of the results, and of adopted ones."""
         adopted = [entry.provenance() for entry in adoptions_of_study(results.folder, spec)]
         return [*_merge(results.folder.provenances()), *adopted]
 

@@ -106,6 +106,7 @@ def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float
     tail = (1 - confidence) / 2
 
     def bounds(rows: Floats) -> Floats:
+        """Bound the means of sorted rows of one size; shape [rows, 2]."""
         n = rows.shape[1]
         centre = _weighted(rows, np.full((n, 1), 1 / n))
         deviation = rows - centre
@@ -158,6 +159,7 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
     """
 
     def bounds(rows: Floats) -> Floats:
+        """Bound the interquartile means of sorted rows of one size; shape [rows, 2]."""
         n = rows.shape[1]
         t = special.stdtrit(n - 1, (1 + confidence) / 2)
         if n >= LARGE:

@@ -190,6 +190,7 @@ def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
 
 
 def _three(numbers: Floats) -> tuple[float, float, float]:
+    """Return three numbers as a tuple."""
     first, second, third = numbers.tolist()
     return first, second, third
 

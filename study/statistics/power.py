@@ -159,6 +159,7 @@ def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correl
     check_confidence(power)
 
     def power_at(difference: float) -> float:
+        """Compute the power at a difference of rates."""
         rates = discordant_rates(0.5 + difference / 2, 0.5 - difference / 2, correlation)
         return mcnemar_power(*rates, seeds, level)
 

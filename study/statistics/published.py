@@ -108,11 +108,13 @@ def _gamma(x: Floats) -> Estimate:
     variance, mean_log = float(np.var(x, ddof=1)), float(np.mean(np.log(x)))
 
     def log_likelihood(m: float) -> float:
+        """Compute the log-likelihood of a mean, at the sample's variance."""
         shape, rate = m * m / variance, m / variance
         log_gamma = float(special.gammaln(shape))
         return n * (shape * math.log(rate) - log_gamma + (shape - 1) * mean_log - rate * centre)
 
     def step(m: float) -> float:
+        """Return the step of the profile at a mean: `_STEP` standard errors by the likelihood's curvature."""
         shape, rate = m * m / variance, m / variance
         curvature = math.log(rate) + 1.5 - float(special.digamma(shape)) + mean_log
         curvature -= 2 * shape * float(special.polygamma(1, shape))

@@ -84,6 +84,7 @@ def _effective_trials(y: Floats, mask: Mask, is_nested: bool) -> Callable[[float
     excesses = [float(np.sum((count / n) ** 2)) - 1 / n for count in counts]
 
     def variances(rate: float, shares: Floats) -> Floats:
+        """Return the reciprocals of the effective numbers of trials, one for each of the shares."""
         parts = [excess * _correlation(rate, shares[:, source]) for source, excess in enumerate(excesses)]
         return np.asarray(1 / n + sum(parts))
 

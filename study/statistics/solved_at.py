@@ -160,6 +160,7 @@ def _lower_shape(best: Floats, drop: Floats) -> Floats:
     """Find the smaller shape whose profile log-likelihood per value is `drop` below the maximum."""
 
     def height(log_k: Floats) -> Floats:
+        """Compute the profile log-likelihood per value, up to a constant."""
         k = np.exp(log_k)
         return np.asarray(k * digamma_rest(k) - stirling_rest(k))
 
@@ -178,6 +179,7 @@ def _log_ratios(rise: Floats) -> Floats:
     about = np.array([[-1.0], [1.0]]) * np.sqrt(2 * rise)  # for a small rise, where s is a parabola
 
     def gap(times: Floats) -> tuple[Floats, Floats]:
+        """Return the difference from the rise, as its share, and the slope, at multiples of the first guess."""
         fall = np.expm1(-about * times)
         return (fall + about * times) / rise - 1, -about * fall / rise
 

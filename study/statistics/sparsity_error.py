@@ -128,6 +128,7 @@ class BetaLikelihood:
         error = 1 / np.sqrt(mu * nu * (phi + 1))  # a value's distance from the mean, as a logit
 
         def fall(distance: Floats) -> tuple[Floats, Floats]:
+            """Return the negative slope of the likelihood, scaled, and its own slope."""
             mu, nu, phi = self._at(distance * error)
             a, b = mu * phi, nu * phi
             slope = self._slope(distance * error, a, b)
@@ -159,6 +160,7 @@ class BetaLikelihood:
         top = self._profile(best, mu, nu, phi)
 
         def beyond(times: Floats) -> tuple[Floats, Floats]:
+            """Return the root of the deviance minus z, and its slope, at multiples of the first guess."""
             distance = best + about * times
             mu, nu, phi = self._at(distance)
             deviation = np.sqrt(np.maximum(0.0, 2 * (top - self._profile(distance, mu, nu, phi))))

@@ -184,6 +184,7 @@ def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: 
     basis = np.linalg.svd(direction[None])[2][1:].T
 
     def profile(t: float) -> float:
+        """Compute the greatest log-likelihood with β·direction = t."""
         near = beta + (t - estimate) / variance * spread  # the best β with β·direction = t, if l were a parabola
         return _log_likelihood(design @ _fit(design, k, n, near, basis), k, n)
 

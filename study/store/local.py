@@ -128,7 +128,7 @@ class LocalFolder(Folder):
                 return []
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the modification time of each file in a folder, by name, without unfinished files; empty without it."""
+        """Return the modification time of each complete file in a folder, by name; empty without the folder."""
         times = {}
         with explained(self.path / kind, "read"), suppress(FileNotFoundError), os.scandir(self.path / kind) as entries:
             for entry in entries:

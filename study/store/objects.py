@@ -222,6 +222,7 @@ class ObjectFolder(Folder):
         """Copy an object and delete the original; return False if it doesn't exist."""
 
         def rename(path: str) -> bool:
+            """Rename an object within the bucket."""
             obstore.rename(self._store, path, self._prefix + to)
             return True
 
@@ -259,6 +260,7 @@ class ObjectFolder(Folder):
         """Return an object's bytes and version; None if it doesn't exist."""
 
         def get(path: str) -> tuple[bytes, Version]:
+            """Return an object's bytes and version."""
             response = obstore.get(self._store, path)
             return bytes(response.bytes()), _version(response.meta)
 

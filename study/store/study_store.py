@@ -400,6 +400,7 @@ class StudyStore:
         Raises:
             InputError: if a newer package wrote one of the files.
             StoreError: if a file can't be read.
+            ConflictError: with a criterion, if one engine and kind of device gave a trial two different results.
         """
         if self._criterion is None:
             return self._outcomes()

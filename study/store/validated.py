@@ -83,6 +83,7 @@ class ValidatedFiles:
         """
 
         def check(where: str, data: bytes) -> bytes:
+            """Return the bytes; raise an error if they are invalid."""
             table = read_table(where, open_parquet(where, data, kind_of(key)), kind_of(key))
             if kind_of(key) == "results":
                 check_rows(table)

@@ -140,6 +140,7 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
 
     Raises:
         InputError: if the published estimators lack a solved trial's solved-at or error.
+        ValueError: if an outcome isn't one of `Outcome`.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],
@@ -165,6 +166,7 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
 
 
 def _order(keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
+    """Return the places of the groups in the order of their values."""
     ranks = [_ranks(column) for column in zip(*keys, strict=True)]
     return sorted(
         range(len(keys)), key=lambda group: [rank[value] for rank, value in zip(ranks, keys[group], strict=True)]
@@ -185,6 +187,7 @@ def published_error(metrics: Mapping[str, Metric]) -> str | None:
 
 
 def _published(trials: Trials) -> AsPublished:
+    """Apply the published estimators; raise InputError if a solved trial lacks a number."""
     error, solved = published_error(trials.table.metrics), trials.select(trials.is_solved)
     solved_at, errors = solved.solved_at, solved.values(error) if error else np.empty(0)
     if error is None or not (np.isfinite(solved_at).all() and np.isfinite(errors).all()):
@@ -196,6 +199,7 @@ def _published(trials: Trials) -> AsPublished:
 
 
 def _check(results: pa.Table) -> None:
+    """Raise InputError if a column is missing, an outcome is unknown, or a trial has several rows."""
     missing = [name for name in _NEEDED if name not in results.column_names]
     if missing:
         raise InputError(
@@ -231,5 +235,6 @@ def _first_cells(trials: TrialTable) -> list[Cell]:
 
 
 def _count_pending(summary: CellSummary, planned: int) -> CellSummary:
+    """Count the planned seeds without a trial as pending."""
     seeds = max(planned, summary.seeds)
     return replace(summary, seeds=seeds, pending=seeds - summary.seeds)

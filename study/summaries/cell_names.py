@@ -54,6 +54,7 @@ def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
 
 
 def _text(key: str, content: Any, axes: Sequence[str]) -> str:
+    """Return a value as part of a name, with its key unless it is clear alone; empty for None."""
     if content is None:
         return ""
     if key == "model":
@@ -65,6 +66,7 @@ def _text(key: str, content: Any, axes: Sequence[str]) -> str:
 
 
 def _value_text(content: Any) -> str:
+    """Return a value as text in one line, shortened to the limit."""
     if isinstance(content, float):
         text = repr(content).removesuffix(".0")
     elif isinstance(content, tuple) and content and all(isinstance(part, tuple) for part in content):

@@ -70,7 +70,7 @@ class FailureTally:
         self._cells: dict[str, Counter[str]] = {}
 
     def add(self, trial_id: str, cell_id: str, seed: int, error: str | None) -> None:
-        """Count a failed trial."""
+        """Count a failed trial; without an error text, the reason says that none was given."""
         reason = failure_reason(error or "")
         self._reasons.setdefault(reason.key, (reason, (trial_id, cell_id, seed)))
         self._cells.setdefault(reason.key, Counter())[cell_id] += 1

@@ -250,21 +250,25 @@ def _items(
 
 
 def _text(text: str) -> str:
+    """Remove colours and control characters from a text, and cut it to the limit."""
     return uncoloured(text)[:_MOST_CHARACTERS]
 
 
 def _is_value(item: dict[str, Any]) -> bool:
+    """Return True if a running value has a finite mean and at least one trial."""
     is_number = type(item["mean"]) in (int, float) and math.isfinite(item["mean"])
     return isinstance(item["cell"], str) and is_number and type(item["trials"]) is int and item["trials"] >= 1
 
 
 def _is_training(item: dict[str, Any]) -> bool:
+    """Return True if a training cell has a share from 0 to 1, or None, and at least one trial."""
     share = item["share"]
     is_share = share is None or (type(share) in (int, float) and 0 <= share <= 1)
     return isinstance(item["cell"], str) and is_share and type(item["trials"]) is int and item["trials"] >= 1
 
 
 def _is_failure(item: dict[str, Any]) -> bool:
+    """Return True if a reason has a count and a text within the limit."""
     is_count = type(item["trials"]) is int and item["trials"] >= 0
     is_reason = isinstance(item["reason"], str) and len(item["reason"]) <= _MOST_CHARACTERS
     return is_count and is_reason and isinstance(item["is_repeated"], bool)

@@ -96,6 +96,10 @@ def _flat(curves: pa.Table, name: str) -> tuple[npt.NDArray[np.generic], npt.NDA
 def spread(count: int, most: int) -> npt.NDArray[np.int64]:
     """Choose at most `most` of `count` indices at equal steps, including the first and the last.
 
+    Args:
+        count: the number of indices, >= 1.
+        most: the most that are chosen, >= 2.
+
     Example:
         >>> spread(41, 6).tolist()
         [0, 8, 16, 24, 32, 40]

@@ -69,7 +69,7 @@ def of_trials(metrics: Mapping[str, Metric]) -> list[str]:
 
 
 def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
-    """Choose the metrics of learning curves: the main one, and another on the same scale if any.
+    """Choose the metrics of learning curves: the main one, and another on the same scale if any; empty without metrics.
 
     Example:
         >>> of_curves({"validation_loss": Metric(of="none"), "test_loss": Metric(), "test_accuracy": Metric(high=1.0)})
@@ -83,6 +83,7 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
 
 
 def _scale(metric: Metric) -> tuple[object, ...]:
+    """Return what two metrics on one scale have in common."""
     return metric.higher_is_better, metric.unit, metric.low, metric.high
 
 
@@ -193,16 +194,25 @@ def main(metrics: Mapping[str, Metric]) -> str | None:
 
 
 def _first(metrics: Mapping[str, Metric]) -> str | None:
+    """Return the first metric that covers all ended trials; None without any."""
     return next((name for name, metric in metrics.items() if metric.of == "ended"), None)
 
 
 def difference(first: MetricSummary | None, second: MetricSummary | None) -> statistics.Contrast | None:
-    """Compare two means by Welch's test; None if either has fewer than two values, or no value varies."""
+    """Compare two means by Welch's test; None if either is missing or has fewer than two values, or no value varies."""
     return mean_of([1.0, -1.0], [first, second])
 
 
 def mean_of(weights: Sequence[float], metrics: Sequence[MetricSummary | None]) -> statistics.Contrast | None:
-    """Estimate a weighted sum of means; None if any has fewer than two values, or no value varies."""
+    """Estimate a weighted sum of means.
+
+    Args:
+        weights: one a metric.
+        metrics: the metrics.
+
+    Returns:
+        None if any is missing or has fewer than two values, or no value varies.
+    """
     means = [metric.mean for metric in metrics if metric is not None and metric.mean is not None]
     deviations = [metric.deviation for metric in metrics if metric is not None and metric.deviation is not None]
     if not len(means) == len(deviations) == len(metrics):
@@ -221,12 +231,21 @@ def averaged(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
 
 
 def summaries_of(samples: Mapping[str, tuple[Metric, Samples]], groups: int) -> list[dict[str, MetricSummary]]:
-    """Summarise each metric of each group."""
+    """Summarise each metric of each group.
+
+    Args:
+        samples: each metric's declaration, and its values in all groups, by name.
+        groups: the number of groups.
+
+    Returns:
+        For each group, the summaries by name.
+    """
     by_name = {name: _metric(metric, *sample) for name, (metric, sample) in samples.items()}
     return [{name: summaries[group] for name, summaries in by_name.items()} for group in range(groups)]
 
 
 def _metric(metric: Metric, values: Floats, sizes: npt.NDArray[np.int64]) -> list[MetricSummary]:
+    """Summarise a metric in each group."""
     fields: dict[str, Sequence[Any]] = {
         "count": sizes.tolist(),
         "mean": numbers(statistics.means(values, sizes)),

@@ -53,7 +53,13 @@ class Parts:
     def attempt(self, part: str, make: Callable[[], T], fallback: T) -> T:
         """Return a part of the report, or the fallback if it fails.
 
-        Errors that explain themselves to the user, such as a store that can't be reached, are raised.
+        Args:
+            part: its name.
+            make: makes the part.
+            fallback: the value if `make` raises; the failure is recorded, once.
+
+        Raises:
+            StudyError: if `make` raises one, such as a store that can't be reached: it explains itself to the user.
         """
         try:
             return make()

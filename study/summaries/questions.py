@@ -69,7 +69,7 @@ def has_methods(names: Sequence[str]) -> bool:
 
 
 def are_declared(cells: Sequence[Cell]) -> bool:
-    """Return True if the cells' family declares its methods."""
+    """Return True if the family of every cell declares its methods."""
     return all(is_family_task(cell.task) for cell in cells)
 
 

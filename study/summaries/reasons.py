@@ -124,10 +124,12 @@ def _users_traceback(lines: list[str]) -> str:
 
 
 def _is_users(file: str) -> bool:
+    """Return True for a file that belongs neither to a library nor to this program."""
     return not _LIBRARY.search(file) and not file.startswith(_OURS)
 
 
 def _bounded(lines: list[str]) -> str:
+    """Join lines, with the middle ones left out and long ones cut."""
     if len(lines) > _MOST_LINES:
         lines = [lines[0], "  ...", *lines[2 - _MOST_LINES :]]
     return "\n".join(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..." for line in lines)

@@ -110,10 +110,12 @@ def rates_by_bound(
 
 
 def _none(criterion: ReferenceCriterion) -> Mapping[str, Floats]:
+    """Return no values of each metric."""
     return {name: np.empty(0) for name in criterion.higher_is_better}
 
 
 def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Floats) -> BoundRate:
+    """Compute the rate of values that pass a bound."""
     if bound is None:
         return BoundRate(cell_id=cell, metric=metric, kind=kind, judged=len(values))
     passed = int(np.count_nonzero(bound.holds(values)))
@@ -149,5 +151,6 @@ def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: 
 
 
 def _findings(table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
+    """Compute the findings for the criterion's metrics."""
     rates = rates_by_bound(table, criterion, cells)
     return ReferenceFindings(criterion=criterion, references=references_of(table, criterion), rates=rates)

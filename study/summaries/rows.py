@@ -79,6 +79,7 @@ class ResultRows:
 
     @cached_property
     def _objects(self) -> dict[Any, str]:
+        """The short names of models by import string, if they are unambiguous; else empty."""
         if "model" not in self.keys:
             return {}
         models = {str(row[self.keys.index("model")]) for row in self.values}
@@ -90,7 +91,7 @@ class ResultRows:
         return self.values[row][self.keys.index(key)] if key in self.keys else None
 
     def alike(self, keys: Sequence[str], among: Iterable[int]) -> dict[tuple[Any, ...], list[int]]:
-        """Group rows by their values of keys, in their order."""
+        """Group rows by their values of keys; groups and rows keep their order."""
         grouped: dict[tuple[Any, ...], list[int]] = {}
         for row in among:
             grouped.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
@@ -153,6 +154,7 @@ class ResultRows:
         return ", ".join(part for key in named if (part := self._part(row, key)))
 
     def _part(self, row: int, key: str) -> str:
+        """Return a value as part of a name, with the key's title if it isn't clear alone; empty for none."""
         cell_value = self.value(row, key)
         text = self.text(row, key)
         if text == words.NONE:
@@ -224,10 +226,12 @@ def have_times(summaries: Iterable[Summary]) -> bool:
 
 
 def _has_times(summary: Summary) -> bool:
+    """Return True if a row's times to success, or censoring times, are known."""
     if summary.solved:
         return summary.solved_at_mean is not None
     return summary.times is None or bool((summary.times.iterations > 0).any())
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
+    """Return True if all values that aren't None are numbers; True without any."""
     return all(v is None or (isinstance(v, int | float) and not isinstance(v, bool)) for v in values)

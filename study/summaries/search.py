@@ -72,6 +72,9 @@ class Parameter:
     def place(self, value: Any) -> int:
         """Return a choice's index among the choices; 1, 1.0 and true differ, but a list equals its tuple.
 
+        Raises:
+            ValueError: if the value isn't one of the choices.
+
         Example:
             >>> parameter = Parameter("layers", "layers", choices=(1, True, (8, 8)))
             >>> parameter.place(True), parameter.place([8, 8])
@@ -139,5 +142,9 @@ class SearchFindings:
     file: str
 
     def parameter(self, name: str) -> Parameter:
-        """Return a parameter by its name."""
+        """Return a parameter by its name.
+
+        Raises:
+            StopIteration: if there is none of that name.
+        """
         return next(parameter for parameter in self.parameters if parameter.name == name)

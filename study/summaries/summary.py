@@ -146,7 +146,10 @@ class Summary:
 
 
 def can_be_judged(table: TrialTable) -> bool:
-    """Return True if trials seem to have a success criterion: any is solved or unsolved, or none is finished."""
+    """Return True if trials seem to have a success criterion: any is solved or unsolved, or none is finished.
+
+    A table without trials counts as having one.
+    """
     present = np.unique(table.outcomes)
     codes = [OUTCOME_CODES[outcome] for outcome in (Outcome.SOLVED, Outcome.UNSOLVED)]
     return bool(np.isin(codes, present).any() or OUTCOME_CODES[Outcome.FINISHED] not in present)
@@ -198,6 +201,12 @@ def summarise(
         untils: the iterations that each group's times to success are restricted to; NaN if unknown.
         rates: the intervals of success rates.
         is_judged: True with a success criterion. Without one, a group has a rate only if a trial was judged.
+
+    Returns:
+        The fields of each group, by name.
+
+    Raises:
+        ValueError: if an outcome isn't one of `Outcome`.
     """
     if not groups:
         return []
@@ -206,9 +215,11 @@ def summarise(
     outcomes = table.outcomes[rows]
 
     def count(mask: Flags) -> Ints:
+        """Count the rows of a mask by group."""
         return np.bincount(group[mask], minlength=len(groups))
 
     def present(column: Floats, mask: Flags) -> Samples:
+        """Select a column's finite values in the rows of a mask, and count them by group."""
         values = column[rows]
         mask = mask & np.isfinite(values)
         return values[mask], count(mask)
@@ -268,6 +279,7 @@ def _observed_times(table: TrialTable, judged: Ints, sizes: Ints) -> list[Times]
 
 
 def _time_to_success(observed: Sequence[Times], untils: Floats) -> dict[str, list[Any]]:
+    """Compute the fields of the restricted mean times of all groups."""
     timed = [row for row, t in enumerate(observed) if untils[row] > 0 and t.known("iterations") is not None]
     means, bounds, early, limits = ([absent] * len(observed) for absent in (None, None, 0, None))
     if timed:
@@ -286,4 +298,5 @@ def _time_to_success(observed: Sequence[Times], untils: Floats) -> dict[str, lis
 
 
 def _present(values: Floats) -> Floats:
+    """Return the finite values."""
     return values[np.isfinite(values)]

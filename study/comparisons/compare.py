@@ -99,6 +99,9 @@ def compare(
 
     Returns:
         The finding; without a valid test, its `reason` says why.
+
+    Raises:
+        KeyError: if the trials' table doesn't declare the metric.
     """
     blank = without_test(question, first, second, metric, declared)
     if first.lacking.stopped or second.lacking.stopped:

@@ -131,7 +131,7 @@ def standardisation(
     levels = _Levels(population)
 
     def shares_of(row: int) -> tuple[Floats, int | None]:
-        """Return the population's counts by level for a row, and its number of starts; None if these aren't a sample."""
+        """Return the counts of a row's starts by level, and their number; None for the trials' own starts."""
         if starts is None:
             return levels.counts(population), None
         own = starts.values[tuple(rows.value(row, key) for key in starts.keys)]

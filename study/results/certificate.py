@@ -60,6 +60,7 @@ def write_certificate(certificate: Certificate, folder: StudyStore) -> None:
 
     Raises:
         BusyError: if the study is running.
+        StoreError: if the file can't be written.
     """
     with folder.lock():
         folder.write_file(NAME, json.dumps(asdict(certificate), indent=1).encode())

@@ -59,6 +59,11 @@ def write_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) ->
         folder: the study's part of the store.
         content_mark: the mark of what the report shows.
         files: the report's files.
+
+    Raises:
+        OSError: if a file of the report can't be read.
+        StoreError: if the file can't be written.
+        StudyError: if the study is gone, or another run has taken it over.
     """
     digests = {file.name: _digest(file.read_bytes()) for file in files}
     folder.write_file(NAME, json.dumps({"mark": content_mark, "files": digests}, indent=1).encode())

@@ -37,7 +37,12 @@ class OrderNote:
 
 
 def write_order_note(note: OrderNote, folder: StudyStore) -> None:
-    """Store a verdict in a study's folder, replacing an earlier one."""
+    """Store a verdict in a study's folder, replacing an earlier one.
+
+    Raises:
+        StoreError: if the file can't be written.
+        StudyError: if `folder.check` fails.
+    """
     folder.write_file(NAME, json.dumps(asdict(note), indent=1).encode())
 
 

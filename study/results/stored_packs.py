@@ -49,7 +49,12 @@ class StoredPacks:
         self._judged = rows
 
     def names(self) -> Sequence[str]:
-        """Return the names of readable packs. Failed packs come last, and only if `rows` was given."""
+        """Return the names of readable packs. Failed packs come last, and only if `rows` was given.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store can't be read.
+        """
         names = sorted(self._folder.pack_ids(), key=lambda name: (name.endswith(FAILED), name))
         if self._rows is None:
             names = [name for name in names if not name.endswith(FAILED)]
@@ -65,6 +70,7 @@ class StoredPacks:
 
         Raises:
             StoreError: if the pack has no readable results.
+            InputError: if a newer package wrote one of the files.
         """
         table, _ = self._folder.read_pack(name, with_curves=False)
         if self._rows is not None:
@@ -81,7 +87,12 @@ class StoredPacks:
         return table_results(table)
 
     def curves(self, name: str) -> list[Curve]:
-        """Return a pack's learning curves, without the metrics of `without_curves`; empty if none are readable."""
+        """Return a pack's learning curves, without the metrics of `without_curves`; empty if none are readable.
+
+        Raises:
+            InputError: if a newer package wrote one of the files.
+            StoreError: if the store can't be read.
+        """
         curves = table_curves(self._folder.pack_curves(name))
         left_out = self._without_curves
         return [
@@ -95,6 +106,10 @@ class StoredPacks:
         Args:
             trial_id: the trial.
             into: the folder to which the files of an object store are copied first.
+
+        Raises:
+            OSError: if a file can't be written to `into`.
+            StoreError: if the store can't be read.
         """
         if not self._has_files:
             return {}

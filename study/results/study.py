@@ -93,7 +93,11 @@ def finding_of(results: StudyResults) -> str:
 
 
 def results_as_json(results: StudyResults) -> dict[str, Any]:
-    """Return a study's results as JSON data: cells with the columns of cells.csv, missing values as null."""
+    """Return a study's results as JSON data: cells with the columns of cells.csv, missing values as null.
+
+    Raises:
+        StoreError: if the log of adoptions can't be read.
+    """
     data = cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics)
     return {
         "study": results.name,
@@ -203,6 +207,9 @@ def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
     Args:
         results: the study and its results so far.
         tracking_uri: MLflow's address; None if nothing is published.
+
+    Raises:
+        StoreError: if the store can't be read.
     """
     content_mark = _mark(results, tracking.links(tracking_uri, results.name))
     is_published = tracking_uri is None or tracking.shows_all(tracking_uri, results.name, content_mark)

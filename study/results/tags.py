@@ -17,7 +17,7 @@ def study_tags(folder: StudyStore) -> tuple[str, ...]:
     """Return a study's tags, sorted.
 
     Raises:
-        StoreError: if the tags can't be read.
+        StoreError: if the tags or the study's file can't be read.
     """
     added, removed = _changes(folder)
     return tuple(sorted({*tags_in(folder.read_spec()), *added} - removed))

@@ -23,6 +23,7 @@ def trial_named(folder: StudyStore, text: str) -> str:
 
     Raises:
         InputError: if no trial's id, or more than one, begins with the text.
+        StoreError: if the store can't be read.
     """
     ended = {*folder.done(), *folder.failed_rows()["trial_id"].to_pylist()}
     ids = sorted(trial_id for trial_id in {*folder.trials_with_files(), *ended} if trial_id.startswith(text))
@@ -33,12 +34,20 @@ def trial_named(folder: StudyStore, text: str) -> str:
 
 
 def sizes_by_trial(folder: StudyStore) -> dict[str, dict[str, int]]:
-    """Return the sizes in bytes of all trials' files, by trial id and file name."""
+    """Return the sizes in bytes of all trials' files, by trial id and file name.
+
+    Raises:
+        StoreError: if the store can't be read.
+    """
     return {trial_id: folder.file_sizes(trial_id) for trial_id in folder.trials_with_files()}
 
 
 def linked_files(folder: StudyStore) -> dict[str, list[str]]:
-    """Return the names of the files that a report links to, by trial id: log and traceback first, six at most."""
+    """Return the names of the files that a report links to, by trial id: log and traceback first, six at most.
+
+    Raises:
+        StoreError: if the store can't be read.
+    """
     linked = {}
     for trial_id, names in sizes_by_trial(folder).items():
         first = [name for name in (LOG, ERROR) if name in names]
@@ -57,6 +66,7 @@ def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> 
     Raises:
         InputError: if `into` is None and the store is an object store.
         OSError: if a file can't be written to `into`.
+        StoreError: if the store can't be read.
     """
     names = folder.file_sizes(trial_id)
     if into is None:
@@ -77,6 +87,7 @@ def read_log(folder: StudyStore, trial_id: str) -> str:
 
     Raises:
         InputError: if the trial has no log.
+        StoreError: if the store can't be read.
     """
     data = folder.read_file(folder.trial_file(trial_id, LOG))
     if data is None:
@@ -88,6 +99,9 @@ def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
     """Yield a trial's output so far, then its new output until the trial or the study's run has ended.
 
     In an object store, a running trial's log is complete up to its last checkpoint.
+
+    Raises:
+        StoreError: if the store can't be read.
     """
     key, shown = folder.trial_file(trial_id, LOG), b""
     while True:

@@ -166,8 +166,8 @@ def unpack_export(file: Path, into: Path) -> Export:
         into: an empty folder, in which a folder with the study's name is made.
 
     Raises:
-        StudyError: an `InputError` if the file isn't an export, was damaged or changed, or is from a newer package; a
-            `StoreError` if it can't be unpacked there.
+        InputError: if the file doesn't exist, isn't an export, was damaged or changed, or is from a newer package.
+        StudyError: a `StoreError`, if it can't be unpacked there.
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}")

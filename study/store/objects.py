@@ -130,7 +130,12 @@ class ObjectFolder(Folder):
 
     @property
     def is_there(self) -> bool:
-        """True if any object is below the prefix."""
+        """True if any object is below the prefix.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         with self._explained("", "list"):
             first = next(iter(obstore.list(self._store, self._prefix or None, chunk_size=1)), None)
         return bool(first)
@@ -150,7 +155,12 @@ class ObjectFolder(Folder):
         return self
 
     def holding(self, key: str) -> list[str]:
-        """Return the names of the prefixes directly below that have an object of that key."""
+        """Return the names of the prefixes directly below that have an object of that key.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         with self._explained("", "list"):
             listing = obstore.list_with_delimiter(self._store, self._prefix or None)
         names = [path.removeprefix(self._prefix) for path in listing["common_prefixes"]]
@@ -158,7 +168,12 @@ class ObjectFolder(Folder):
         return sorted(name for name, exists in answers if exists)
 
     def names(self, kind: str, suffix: str) -> list[str]:
-        """Return the names of the objects directly below ``kind/`` that end in a suffix, sorted."""
+        """Return the names of the objects directly below ``kind/`` that end in a suffix, sorted.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         base = f"{self._prefix}{kind}/"
         with self._explained(kind, "list"):
             paths = [
@@ -169,49 +184,94 @@ class ObjectFolder(Folder):
         return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the server's time of last modification of each object directly below ``kind/``, by name."""
+        """Return the server's time of last modification of each object directly below ``kind/``, by name.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         base = f"{self._prefix}{kind}/" if kind else self._prefix
         with self._explained(kind, "list"):
             listing = obstore.list_with_delimiter(self._store, base or None)
         return {o["path"].removeprefix(base): o["last_modified"].timestamp() for o in listing["objects"]}
 
     def exists(self, key: str) -> bool:
-        """Return True if the object exists; only its head is requested."""
+        """Return True if the object exists; only its head is requested.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         return self._if_there(key, lambda path: obstore.head(self._store, path)) is not None
 
     def read(self, key: str) -> bytes | None:
-        """Return the bytes of an object; None if it doesn't exist."""
+        """Return the bytes of an object; None if it doesn't exist.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         return self._if_there(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Read many objects in parallel, since each request to a distant server takes long."""
+        """Read many objects in parallel, since each request to a distant server takes long.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         return in_order(self.read, keys, _AT_ONCE)
 
     def write(self, key: str, data: bytes) -> None:
-        """Put an object, replacing an earlier one."""
+        """Put an object, replacing an earlier one.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         with self._explained(key, "write"):
             obstore.put(self._store, self._prefix + key, data)
 
     def remove(self, key: str) -> None:
-        """Delete an object; no-op if it doesn't exist."""
+        """Delete an object; no-op if it doesn't exist.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         self._if_there(key, lambda path: obstore.delete(self._store, path), doing="remove")
 
     def folders(self, kind: str) -> list[str]:
-        """Return the names of the prefixes directly below ``kind/``, sorted."""
+        """Return the names of the prefixes directly below ``kind/``, sorted.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         base = f"{self._prefix}{kind}/"
         with self._explained(kind, "list"):
             listing = obstore.list_with_delimiter(self._store, base.rstrip("/"))
         return sorted(path.removeprefix(base).rstrip("/") for path in listing["common_prefixes"])
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each object below the prefix, by key."""
+        """Return the size in bytes of each object below the prefix, by key.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         prefix = f"{self._prefix}{below}"
         with self._explained(below, "list"):
             listing = [entry for entries in obstore.list(self._store, prefix or None) for entry in entries]
         return {entry["path"].removeprefix(self._prefix): entry["size"] for entry in listing}
 
     def remove_all(self, keys: Sequence[str]) -> None:
-        """Delete many objects in few requests."""
+        """Delete many objects in few requests.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         with self._explained("", "remove"):
             obstore.delete(self._store, [self._prefix + key for key in keys])
 
@@ -219,7 +279,12 @@ class ObjectFolder(Folder):
         """Do nothing, since prefixes don't exist without objects."""
 
     def move(self, key: str, to: str) -> bool:
-        """Copy an object and delete the original; return False if it doesn't exist."""
+        """Copy an object and delete the original; return False if it doesn't exist.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
 
         def rename(path: str) -> bool:
             """Rename an object within the bucket."""
@@ -250,14 +315,24 @@ class ObjectFolder(Folder):
             lease.release()
 
     def holder(self) -> str | None:
-        """Describe the process named in the object ``lock``; None if there is none."""
+        """Describe the process named in the object ``lock``; None if there is none.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         return named_holder(self.read("lock"))
 
     def clean(self) -> None:
         """Do nothing, since objects are written atomically."""
 
     def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
-        """Return an object's bytes and version; None if it doesn't exist."""
+        """Return an object's bytes and version; None if it doesn't exist.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
 
         def get(path: str) -> tuple[bytes, Version]:
             """Return an object's bytes and version."""
@@ -267,7 +342,12 @@ class ObjectFolder(Folder):
         return self._if_there(key, get)
 
     def put_if(self, key: str, data: bytes, version: Version | None) -> Version | None:
-        """Replace a version of an object, or create the object; return the new version, or None on conflict."""
+        """Replace a version of an object, or create the object; return the new version, or None on conflict.
+
+        Raises:
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, or refuses the request.
+        """
         mode: Any = "create" if version is None else dict(version)
         try:
             with self._explained(key, "write", let_pass=(AlreadyExistsError, PreconditionError, FileNotFoundError)):

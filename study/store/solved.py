@@ -26,6 +26,10 @@ def solved_cells(
         task: name of the task.
         models: names of the models.
         criterion: the criterion of the trials to count, in words; None for trials judged by their cells.
+
+    Raises:
+        InputError: if a newer package wrote one of the files.
+        StoreError: if a file can't be read.
     """
     iterations: dict[str, list[int]] = {}
     file_of: dict[str, str] = {}

@@ -71,7 +71,11 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """True if anything is at its address."""
+        """True if anything is at its address.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.is_there
 
     @property
@@ -83,7 +87,11 @@ class Store:
         )
 
     def studies(self) -> list[str]:
-        """Return the names of the studies, sorted."""
+        """Return the names of the studies, sorted.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.holding("spec.yaml")
 
     def study(self, name: str) -> StudyStore:

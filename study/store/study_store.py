@@ -83,7 +83,11 @@ class StudyStore:
 
     @property
     def exists(self) -> bool:
-        """True if the study has been started."""
+        """True if the study has been started.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.exists(_SPEC)
 
     def write_spec(self, text: str) -> None:
@@ -134,16 +138,25 @@ class StudyStore:
 
         Raises:
             NotAFileError: if a folder, a pipe or the like has the name.
+            StoreError: if the store can't be read.
         """
         return self._folder.read(name)
 
     def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Read several files that `write_file` wrote, in parallel; missing ones and folders are left out."""
+        """Read several files that `write_file` wrote, in parallel; missing ones and folders are left out.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         read = self._folder.read_all(names)
         return {name: content for name, content in read if isinstance(content, bytes)}
 
     def times_in(self, name: str) -> dict[str, float]:
-        """Return the time of the last write of each file in a folder of the study, by name, as `times` does."""
+        """Return the time of the last write of each file in a folder of the study, by name, as `times` does.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.times(name)
 
     def file_address(self, name: str) -> str:
@@ -157,11 +170,19 @@ class StudyStore:
         return TrialFiles(self._folder, scratch, keep)
 
     def trials_with_files(self) -> list[str]:
-        """Return the ids of the trials that have files."""
+        """Return the ids of the trials that have files.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.folders(FILES)
 
     def file_sizes(self, trial_id: str) -> dict[str, int]:
-        """Return the size in bytes of each file of a trial, without links, by path below the trial's folder."""
+        """Return the size in bytes of each file of a trial, without links, by path below the trial's folder.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         prefix = f"{FILES}/{trial_id}/"
         sizes = sorted(self._folder.sizes(prefix[:-1]).items())
         return {key.removeprefix(prefix): size for key, size in sizes if size or self._folder.is_plain(key)}
@@ -180,7 +201,11 @@ class StudyStore:
 
     @property
     def page(self) -> str | None:
-        """The address of the report's page; None if there is none."""
+        """The address of the report's page; None if there is none.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.where_is(_PAGE) if self._folder.exists(_PAGE) else None
 
     def keep_report(self, files: Sequence[Path]) -> None:
@@ -200,12 +225,20 @@ class StudyStore:
     # all files of the study
 
     def sizes(self) -> dict[str, int]:
-        """Return the size in bytes of each file of the study, by key."""
+        """Return the size in bytes of each file of the study, by key.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return self._folder.sizes()
 
     @property
     def has_remains(self) -> bool:
-        """True if an interrupted deletion of the study left its lock or an empty folder."""
+        """True if an interrupted deletion of the study left its lock or an empty folder.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         if self.exists or not self._folder.is_there:
             return False
         return self._folder.exists(_LOCK) or not self._folder.sizes()
@@ -230,6 +263,9 @@ class StudyStore:
         """Return the time of the last write of the study's files and result files, in seconds since 1970, by key.
 
         No file is read. Files are replaced, never changed in place, so equal times mean equal content.
+
+        Raises:
+            StoreError: if the store can't be read.
         """
         files = {name: time for name, time in self._folder.times().items() if name not in _NOT_CONTENT}
         return files | {f"results/{name}": time for name, time in self._folder.times("results").items()}
@@ -244,7 +280,11 @@ class StudyStore:
         self.write_file(_HEARTBEAT, text.encode())
 
     def read_heartbeat(self) -> str:
-        """Return the last text of `write_heartbeat`; empty if the study isn't running or hasn't written one."""
+        """Return the last text of `write_heartbeat`; empty if the study isn't running or hasn't written one.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return (self._folder.read(_HEARTBEAT) or b"").decode(errors="replace")
 
     def remove_heartbeat(self) -> None:
@@ -252,6 +292,7 @@ class StudyStore:
 
         Raises:
             StudyError: if `check` fails; the heartbeat may be another run's.
+            StoreError: if it can't be removed.
         """
         self.check()
         self._folder.remove(_HEARTBEAT)
@@ -260,6 +301,9 @@ class StudyStore:
         """Describe the process that runs the study; None if none does.
 
         In an object store, a killed process is returned until the study is run again.
+
+        Raises:
+            StoreError: if the store can't be read.
         """
         return self._folder.holder()
 
@@ -314,7 +358,11 @@ class StudyStore:
                 self._put(key, parquet(table, provenance, **encoding))
 
     def pack_ids(self) -> set[str]:
-        """Return the ids of the packs that have a result file, valid or not."""
+        """Return the ids of the packs that have a result file, valid or not.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         return {pack_of(key) for key in self._files.keys("results")}
 
     def has_pack(self, pack_id: str, *, with_stopped: bool = True) -> bool:
@@ -682,7 +730,12 @@ class StudyStore:
         return sorted(packs, key=lambda pack: (-pack[2], pack[0]))
 
     def drop_checkpoint(self, pack_id: str) -> None:
-        """Remove a pack's checkpoint, if there is one."""
+        """Remove a pack's checkpoint, if there is one.
+
+        Raises:
+            InputError: if the pack's id isn't a valid file name.
+            StoreError: if it can't be removed.
+        """
         self._folder.remove(key_of("checkpoints", pack_id))
 
     # one driver at a time
@@ -718,7 +771,11 @@ class StudyStore:
         return attempt
 
     def attempt(self) -> str | None:
-        """Return the id of the latest attempt, or None if there was none."""
+        """Return the id of the latest attempt, or None if there was none.
+
+        Raises:
+            StoreError: if the store can't be read.
+        """
         data = self._folder.read("attempt")
         return None if data is None else data.decode()
 

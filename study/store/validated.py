@@ -42,7 +42,11 @@ class ValidatedFiles:
         self._read_only = read_only
 
     def keys(self, kind: str) -> list[str]:
-        """Return the keys of the files of a kind whose names are valid pack ids."""
+        """Return the keys of the files of a kind whose names are valid pack ids.
+
+        Raises:
+            StoreError: if the store fails.
+        """
         suffix = _suffix(kind)
         names = self._folder.names(kind, suffix)
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]

@@ -233,7 +233,7 @@ def _rows_by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRow
 def _with_rows(
     rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials, sizes: Sizes
 ) -> Comparisons:
-    """Compare rows of equal values, by their rates or a common metric."""
+    """Compare rows of equal values, by rates or a common metric; raise InputError if none or several match."""
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
@@ -285,7 +285,7 @@ def _with_rows(
 
 
 def _compared_metric(rows: ResultRows, others: ResultRows, name: str) -> str | None:
-    """Return the compared metric; None for success rates."""
+    """Return the compared metric, None for success rates; raise InputError without a common measure."""
     if rows.has_rates and others.has_rates:
         return None
     metric = main({name: metric for name, metric in rows.metrics.items() if name in others.metrics})

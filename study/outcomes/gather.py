@@ -112,7 +112,7 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
 
 
 def _check_all(sources: Sequence[Source], wanted: Wanted) -> tuple[list[pa.Table], list[str]]:
-    """Check all sources; return their checked columns, and their notices."""
+    """Return the checked columns and the notices of all sources; raise InputError with all mistakes."""
     messages: list[str] = []
     sentences: list[str] = []
     parts = []
@@ -239,7 +239,7 @@ def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
 def _unique_trials(
     sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], results: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Return one row for each trial; several rows of a trial must agree in the columns `results`."""
+    """Return one row for each trial; raise InputError if several rows of a trial differ in the columns `results`."""
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])

@@ -153,7 +153,7 @@ class _Decisions:
         self._extra = {name: column.take(pa.array(read.rows)) for name, column in self._extra.items()}
 
     def _fail_silent(self, metrics: Sequence[pa.ChunkedArray]) -> None:
-        """Mark runs without any of the metrics as failed."""
+        """Mark runs without any of the metrics as failed; raise InputError if there are no metrics."""
         if not metrics:
             raise InputError(
                 f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
@@ -221,7 +221,7 @@ class _Decisions:
         return columns
 
     def _metrics(self, names: Sequence[str]) -> dict[str, bool]:
-        """Choose the metrics to average, with True if higher values are better."""
+        """Choose the metrics, with True if higher values are better; raise InputError if a direction is unknown."""
         if self._choices.metrics:
             columns = wanted(self._choices.metrics)
             if columns.undirected:
@@ -240,7 +240,7 @@ class _Decisions:
         return {name: bool(direction(name)) for name in telling[:_MOST_METRICS]}
 
     def _without_repeats(self, table: pa.Table, hyperparameters: Sequence[str]) -> pa.Table:
-        """Return one row a trial: the first (or last) of its runs that didn't fail, or of all if all failed."""
+        """Return each trial's first (or last) run that didn't fail, if any; raise InputError for too many repeats."""
         codes = group_codes(table, [*hyperparameters, "seed"])
         has_failed = self._failed.copy()
         if "outcome" in table.column_names:

@@ -110,7 +110,7 @@ def question(name: str) -> str:
 
 
 def _metric(text: str, success: Success | None, known: Mapping[str, Metric]) -> tuple[str, bool | None]:
-    """Parse a metric: its name, and True if higher values are better; None if the direction is unknown."""
+    """Parse a metric: its name, and True if higher is better, None if unknown; raise InputError without a name."""
     name, _, suffix = (part.strip() for part in text.rpartition(":"))
     if suffix in _DIRECTIONS and name:
         return name, _DIRECTIONS[suffix]

@@ -238,7 +238,7 @@ def assemble_group_report(
 
 
 def _statements(by: Sequence[str], factor: Sequence[str], tune: Sequence[str]) -> list[Statement]:
-    """Return the user's comparison from its options; empty without options."""
+    """Return the user's comparison from its options, empty without any; raise InputError if they are invalid."""
     for option, names in (("--compare-by", factor), ("--tune", tune)):
         for name in names:
             if name not in by:

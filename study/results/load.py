@@ -346,7 +346,7 @@ def _imported_from(provenance: Mapping[str, Any]) -> Iterator[str]:
 def _results_of(
     folder: StudyStore, plan: Plan, table: pa.Table, root: str | Path, tracking_uri: str | None, compare: str
 ) -> StudyResults:
-    """Assemble the results of a plan, with their notices and the comparison."""
+    """Assemble a plan's results with the comparison; raise InputError if the other study has no results."""
     trials = TrialTable(table, plan.metrics)
     summaries = summaries_of(plan, trials)
     certificate = read_certificate(folder)

@@ -53,7 +53,7 @@ def change_tags(folder: StudyStore, add: Collection[str], remove: Collection[str
 
 
 def _changes(folder: StudyStore) -> tuple[set[str], set[str]]:
-    """Return the added and the removed tags."""
+    """Return the added and the removed tags; raise StoreError if their file is invalid."""
     content = folder.read_file(FILE)
     if content is None:
         return set(), set()

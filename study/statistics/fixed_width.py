@@ -207,7 +207,7 @@ def _is_narrow(sampling: FixedWidth, successes: int, n: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _calibrated(sampling: FixedWidth) -> float:
-    """Find an error level for each interval such that the interval at the end has the required coverage."""
+    """Find the error level of each interval that gives the required coverage; raise ValueError if there is none."""
     allowed = 1 - sampling.confidence
     error = allowed
     while error > _FEWEST * allowed:

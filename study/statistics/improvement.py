@@ -79,7 +79,7 @@ def _score_interval(p: float, variance: float, n: int, t: float) -> Interval:
 
 
 def _compare(first: Sample, second: Sample, *, higher_is_better: bool) -> tuple[float, Floats, Floats]:
-    """Return the share of pairs that the first sample wins, ties counted half, and the influence of each trial."""
+    """Return the share of pairs that the first wins, ties half, and the influences; raise ValueError without pairs."""
     sign = 1.0 if higher_is_better else -1.0
     a, b = ({seed: sign * value for seed, value in sample.items()} for sample in (first, second))
     of_a, of_b = _better_than(a, b), _better_than(b, a)

@@ -280,7 +280,7 @@ def _log_rank_contrast(methods: Sequence[tuple[Floats, Bools]], confidence: floa
 
 
 def _paired_and_alone(*parts: Values | Flags) -> list[Floats]:
-    """Return the paired and the unpaired values as floats; without unpaired values if a method has none."""
+    """Return paired and unpaired values, none if a method has none; raise ValueError for unequal pairs."""
     a, b, first, second = (np.asarray(part, np.float64) for part in parts)
     if a.size != b.size:
         raise ValueError(f"both methods must have a trial of each pair, but have {a.size} and {b.size}")

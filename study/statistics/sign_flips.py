@@ -125,7 +125,7 @@ def sign_flips(differences: Floats, confidence: float = 0.95) -> tuple[Floats, F
 
 
 def _blocks(differences: Floats) -> tuple[Floats, Floats]:
-    """Sum differences whose signs are flipped together, shape [samples, blocks], and count them, shape [blocks]."""
+    """Sum differences whose signs are flipped together, [samples, blocks], and count them, [blocks]."""
     seeds = differences.shape[1]
     if seeds <= _BLOCKS:
         return differences, np.ones(seeds)

@@ -184,7 +184,7 @@ def unpack_export(file: Path, into: Path) -> Export:
 
 
 def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
-    """Check the list, the names and each digest, and unpack the files."""
+    """Check the list, the names and each digest, and unpack the files; raise InputError if the file isn't an export."""
     members = archive.infolist()
     lists = [member for member in members if re.fullmatch(rf"{_NAME}/{_LIST}", member.filename)]
     if len(lists) != 1:
@@ -224,7 +224,7 @@ def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -
 def _listed(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, study: str, file: Path
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return each file's size and digest from ``export.json``."""
+    """Return each file's size and digest from ``export.json``; raise InputError if it is invalid."""
     if member.file_size > min(_MOST_LIST_BYTES, file.stat().st_size):
         raise InputError(f"{file} isn't an exported study: its {_LIST} has {member.file_size:,} bytes")
     try:

@@ -132,7 +132,7 @@ def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)  # a study's files have few provenances
 def _parsed_provenance(text: bytes) -> bytes:
-    """Check the text of a provenance, and return it."""
+    """Return the text of a provenance; raise UnbelievableError if it is invalid."""
     content = json.loads(text)
     if not isinstance(content, dict):
         raise UnbelievableError("its provenance isn't a JSON object")

@@ -113,7 +113,7 @@ class Lease(StudyLock):
                 return
 
     def _check_conditions(self) -> None:
-        """Try a write that must fail for each condition: a server that ignores one would let two drivers run."""
+        """Raise StoreError if the server ignores a condition of a write, which would let two drivers run."""
         outdated = self._version
         if not self._put(outdated):
             raise BusyError(f"study {self._name!r} was taken over by another process just now: wait for it")

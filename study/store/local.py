@@ -405,7 +405,7 @@ def _check_regular(path: Path, mode: int) -> None:
 
 
 def _open_lock(path: Path) -> BinaryIO:
-    """Open or make a study's lock, without following links: they may lead to another user's file."""
+    """Open or make a study's lock; raise NotAFileError for a link, which may lead to another user's file."""
     if path.is_symlink():
         raise NotAFileError(str(path), "it is a link, and a lock must be a file of its own")
     with suppress(FileNotFoundError):

@@ -384,7 +384,7 @@ def _client() -> dict[str, Any]:
 
 
 def _keys(scheme: str) -> dict[str, Any]:
-    """Return a provider of the keys in the user's AWS files, which obstore doesn't read itself."""
+    """Return a provider of the keys in the user's AWS files; raise StoreError if boto3 is missing, which reads them."""
     if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
     file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")
@@ -404,7 +404,7 @@ def _version(meta: Any) -> Version:
 
 @contextmanager
 def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Convert obstore's errors into the package's errors, with advice for the user."""
+    """Raise obstore's errors as the package's errors, with advice for the user."""
     try:
         yield
     except let_pass:

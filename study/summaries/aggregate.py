@@ -222,7 +222,7 @@ def _check(results: pa.Table) -> None:
 
 
 def _first_cells(trials: TrialTable) -> list[Cell]:
-    """Read each cell from its first row, and check its id."""
+    """Read each cell from its first row; raise InputError if its id doesn't match its columns."""
     first = pa.array([int(rows[0]) for rows in trials.rows_of.values()], pa.int64())
     cells = table_cells(trials.results.take(first))
     for (cell_id,), cell in zip(trials.rows_of, cells, strict=True):

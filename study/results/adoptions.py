@@ -72,7 +72,7 @@ def read_adoptions(folder: StudyStore) -> list[Adoption]:
         return []
     try:
         return [_parse(entry) for entry in json.loads(content)]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(f"{folder.file_address(LOG)} can't be read: {error}; put it back as it was") from None
 
 

@@ -77,8 +77,11 @@ def read_certificate(folder: StudyStore) -> Certificate | None:
         return None
     try:
         certificate = Certificate(**json.loads(content))
+        texts = [certificate.at, certificate.reason, *certificate.trials, *certificate.differing, *certificate.engines]
+        if not all(isinstance(text, str) for text in texts) or not isinstance(certificate.of, int):
+            raise ValueError("it has a value of the wrong type")
         return replace(certificate, reason=visible(certificate.reason))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; `study verify` writes it anew, or remove it"
         ) from None

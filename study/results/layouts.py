@@ -26,7 +26,6 @@ def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore)
 
     Raises:
         StoreError: if the store can't be read.
-        ValueError: if the file of layouts isn't valid JSON.
     """
     layouts = _read(folder) if folder.exists else {}
     keys = {recipe: _key(recipe, spec, folder) for recipe in recipes} if layouts else {}
@@ -43,16 +42,19 @@ def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStor
 
     Raises:
         StoreError: if the store can't be read or written.
-        ValueError: if the file of layouts isn't valid JSON.
     """
     proven = {_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
     folder.write_file(LAYOUTS, json.dumps(_read(folder) | proven, indent=1).encode())
 
 
 def _read(folder: StudyStore) -> dict[str, str]:
-    """Return the stored layouts by key; empty without a file."""
-    content = folder.read_file(LAYOUTS)
-    return {} if content is None else dict(json.loads(content))
+    """Return the stored layouts by key; empty without a valid file, since layouts can be proven again."""
+    try:
+        layouts = json.loads(folder.read_file(LAYOUTS) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    are_texts = isinstance(layouts, dict) and all(isinstance(layout, str) for layout in layouts.values())
+    return layouts if are_texts else {}
 
 
 def _key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:

@@ -60,7 +60,7 @@ def read_order_note(folder: StudyStore) -> OrderNote | None:
         if note.verdict not in VERDICTS or not isinstance(note.sentence, str):
             raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, and sentence a text")
         return replace(note, sentence=visible(note.sentence))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; remove it, and `study run` writes it anew"
         ) from None

@@ -62,6 +62,6 @@ def _changes(folder: StudyStore) -> tuple[set[str], set[str]]:
         added, removed = set(data["added"]), set(data["removed"])
         if all(map(is_tag, added | removed)):
             return added, removed
-    except (ValueError, KeyError, TypeError):  # a truncated file, or a foreign file of that name
+    except (ValueError, KeyError, TypeError, RecursionError):  # a truncated file, or a foreign file of that name
         pass
     raise StoreError(f"{folder.file_address(FILE)} can't be read as tags: remove it, and add the tags again")

@@ -10,7 +10,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from study.errors import StoreAwayError
+from study.errors import StoreAwayError, StoreError
 from study.store.folder import Folder
 
 _KIND, _SUFFIX = "rungs", ".json"
@@ -49,15 +49,24 @@ class StoredRungs:
         They include those of other workers, unless the store is away.
 
         Raises:
-            StoreError: if the store fails for good.
-            ValueError: if another worker's file isn't valid JSON.
+            StoreError: if the store fails for good, or another worker's file is damaged.
         """
         by_cell: dict[str, dict[str, float]] = {}
         contents = [{self.compared: self._own}]
         with suppress(StoreAwayError):
             keys = [f"{_KIND}/{name}" for name in self.folder.names(_KIND, _SUFFIX) if self.worker not in name]
-            contents += [json.loads(data) for _, data in self.folder.read_all(keys) if isinstance(data, bytes)]
+            contents += [self._parse(key, data) for key, data in self.folder.read_all(keys) if isinstance(data, bytes)]
         for content in contents:
             for cell_id, values in content.get(self.compared, {}).get(str(rung), {}).items():
                 by_cell.setdefault(cell_id, {}).update(values)
         return by_cell
+
+    def _parse(self, key: str, data: bytes) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+        try:
+            content = json.loads(data)
+            if isinstance(content, dict):
+                return content
+            reason = "it isn't a JSON object"
+        except (ValueError, RecursionError) as error:
+            reason = str(error)
+        raise StoreError(f"{self.folder.where_is(key)} can't be read: {reason}; remove it, and resume the study")

@@ -13,7 +13,7 @@ import study
 from study.driver.repeat import repeat
 from study.engine.calls.trial import CallTrial
 from study.engine.function.training import FunctionTraining
-from study.errors import InputError, SpecError
+from study.errors import InputError, SpecError, StoreError
 from study.interface.declarations import Metric
 from study.interface.pruning import Comparison, Pruning
 from study.records import Outcome
@@ -250,3 +250,10 @@ def test_workers_see_what_others_had_reached(folder: Path) -> None:
     assert first.values(3) == second.values(3) == {"cell": {"a": 1.0, "b": 2.0}}
     assert first.values(9) == {"cell": {"b": 1.5}}
     assert StoredRungs(place, "lowest loss").values(27) == {}
+
+
+def test_a_damaged_file_of_another_worker_is_named(folder: Path) -> None:
+    place = Store("studies").study("any")._folder
+    place.write("rungs/abc.json", b"[" * 100_000)
+    with pytest.raises(StoreError, match=r"rungs/abc\.json can't be read: .*; remove it"):
+        StoredRungs(place, "lowest loss").values(3)

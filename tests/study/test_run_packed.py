@@ -63,6 +63,11 @@ def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: 
     _, text, _ = trained(packed_study(packed_lab, models=models, seeds=4), store)
     assert text.count("it was said so before") == 2
 
+    folder.write_file(LAYOUTS, b'{"cut off": ')
+    _, text, _ = trained(packed_study(packed_lab, models=models, seeds=5), store)
+    assert reason in " ".join(text.split())
+    assert sorted(json.loads(folder.read_file(LAYOUTS) or b"{}")) == sorted(layouts)
+
 
 def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> None:
     """Packs of own tasks are proven and measured like others, and nothing is written."""

@@ -23,10 +23,10 @@ _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 def absolute(address: str | Path) -> str:
-    """Make an address independent of the working directory, since user code may change that.
+    """Return a folder's absolute path, independent of the working directory, which user code may change.
 
     Args:
-        address: a folder, or a URL.
+        address: a folder, or a URL, which is returned unchanged.
 
     Example:
         >>> absolute("studies") == str(Path.cwd() / "studies"), absolute("s3://bucket/studies")
@@ -37,7 +37,9 @@ def absolute(address: str | Path) -> str:
 
 
 def absolute_database(address: str) -> str:
-    """Make the path in the address of MLflow or a database absolute.
+    """Return the address of MLflow or a database with an absolute path; addresses without a path stay unchanged.
+
+    A plain text is a path if it contains a slash or begins with a dot.
 
     Example:
         >>> absolute_database("sqlite:///runs.db") == f"sqlite:///{Path.cwd() / 'runs.db'}"
@@ -82,9 +84,10 @@ class _AddressParts:
 
 
 def without_secret(address: str) -> str:
-    """Mask the parts of an address that could hold a password: text before the last @, and after a ? or #.
+    """Return an address with ``***`` for the text before the last @ and after a ? or #, which could hold a password.
 
-    Unquoted passwords may contain any of these characters, so the host begins after the last @.
+    Unquoted passwords may contain any of these characters, so the host begins after the last @. An @ in a path or in
+    the path of an object store masks nothing.
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
@@ -98,7 +101,7 @@ def without_secret(address: str) -> str:
 
 
 def page_of(address: str) -> str:
-    """Return the address for a browser, without user name and query.
+    """Return a server's address for a browser, without user name, password and query.
 
     Example:
         >>> page_of("https://me:p@ss@host/mlflow?token=secret")
@@ -132,7 +135,13 @@ def holds_secret(address: str) -> bool:
 
 
 def safe_message(address: str, text: str) -> str:
-    """Return a library's message about an address, unless it could contain a part of a password.
+    """Return a library's message about an address, or a replacement if it could contain a part of the password.
+
+    Passwords in other addresses of the message are masked.
+
+    Args:
+        address: the address that the library used.
+        text: the library's message.
 
     Example:
         >>> safe_message("https://host", "can't parse https://me:secret@other/path")

@@ -34,7 +34,9 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
 
 
 def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored provenance with its fields renamed: earlier versions call this package's commit `git_commit`.
+    """Return a stored provenance with the current names of its fields, also in its list `original`, if it has one.
+
+    Earlier versions called this package's commit `git_commit`.
 
     Example:
         >>> labelled({"git_commit": "abc", "git_dirty": False, "python": "3.11.7"})
@@ -87,7 +89,8 @@ def versions() -> dict[str, str]:
     """Return the versions of all software that takes part in making and storing a result.
 
     ``study`` is this package's version. ``code`` is a digest of its code and templates; it distinguishes checkouts of
-    one version. Build labels (``+cpu``) are omitted, since nodes with and without GPUs work together.
+    one version. Build labels (``+cpu``) are omitted, since nodes with and without GPUs work together. A package that
+    isn't installed has the version ``missing``.
 
     Example:
         >>> sorted(versions())

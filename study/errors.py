@@ -127,7 +127,7 @@ def nearest(name: object, names: Collection[str]) -> str:
 
 
 def last_line(error: str) -> str:
-    r"""Return the last nonempty line of an error's text, which has the message in a traceback.
+    r"""Return the last nonempty line of an error's text, in a traceback the message; a default text without one.
 
     Example:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")

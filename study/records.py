@@ -50,6 +50,10 @@ class Outcome(StrEnum):
 def short_digest(content: Mapping[str, Any]) -> str:
     """Return a digest of JSON content, 16 hexadecimal digits, independent of the order of its names.
 
+    Raises:
+        TypeError: if a value has no JSON form.
+        ValueError: if a number is NaN or infinite.
+
     Example:
         >>> short_digest({"a": 1, "b": 2}) == short_digest({"b": 2, "a": 1})
         True
@@ -113,7 +117,7 @@ class Cell:
         return _frozen(self.values.get(name))
 
     def replace(self, **values: Any) -> Cell:
-        """Return the cell with another task, another model, or other values of some hyperparameters."""
+        """Return a copy of the cell with the given task, model or values of hyperparameters."""
         content = {"task": self.task, "model": self.model, **self.values, **values}
         return Cell(content.pop("task"), content.pop("model"), content)
 
@@ -129,7 +133,7 @@ def _frozen(value: Any) -> Any:
 
 
 def names_of(cells: Iterable[Cell]) -> list[str]:
-    """List the names of all cells' parts, once each: task, model and hyperparameters."""
+    """List task, model and the hyperparameters of all cells, each once; empty without cells."""
     return list(dict.fromkeys(name for cell in cells for name in cell.names))
 
 
@@ -489,6 +493,9 @@ def _shortest(value: float) -> str:
 def parse_range(text: str) -> Range:
     """Parse a text of `format_range`.
 
+    Raises:
+        ValueError: if the text isn't one or two intervals of numbers.
+
     Example:
         >>> parse_range('[-6,-2]|[2,6]')
         ((-6.0, -2.0), (2.0, 6.0))
@@ -502,5 +509,5 @@ Labels = Mapping[str, Mapping[str, str]]
 
 
 def value(cell: Cell, key: str, labels: Labels) -> Any:
-    """Return a cell's value of a hyperparameter, or its label on an axis of the grid."""
+    """Return a cell's value of a hyperparameter, or its label on an axis of the grid; None if it has neither."""
     return cell.value(key) if key in cell.names else labels.get(cell.id, {}).get(key)

@@ -19,7 +19,7 @@ def largest_size(numbers: Sequence[float]) -> float:
 
 
 def unit_size(numbers: Sequence[float]) -> float:
-    """Return the size that sets the unit of all numbers: the estimate's, unless it is far smaller than an end.
+    """Return the size that sets the unit of all numbers: the estimate's, or the largest if that is over 100 times it.
 
     Example:
         >>> unit_size((850.0, 121.0, 3761.0)), unit_size((0.0, -3000.0, 2000.0))
@@ -61,7 +61,7 @@ def interval_place(numbers: Sequence[float], digits: int) -> int | None:
     largest number if that place is coarser. It is never coarser than the first digit of a third of the half-width.
 
     Returns:
-        The power of ten; None without a half-width.
+        The power of ten; None if `half_width` is None.
 
     Example:
         >>> interval_place((0.571, 0.143, 1.0), 3), interval_place((13700, 13400, 14000), 3)
@@ -104,6 +104,8 @@ def format_numbers(
     is_short: bool = False,
 ) -> str:
     """Format an estimate and its interval in brackets, rounded to one place and in one unit.
+
+    NaN becomes ``nan``, and infinity ``∞``.
 
     Args:
         numbers: the estimate and the ends of its interval.

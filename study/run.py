@@ -87,6 +87,11 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
     Returns:
         The ending: all trials have a result; trials failed (also if this ended the run early); a part of the report
         failed; or Ctrl-C or SIGTERM interrupted the run.
+
+    Raises:
+        InputError: if the study can't be trained here (`Run.refuse`); nothing was started.
+        BusyError: if another process runs the study, or takes it over.
+        StoreAwayError: if the store stays away longer than the option `patience_s`.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -171,7 +176,11 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the study's lock, so that no other process drives it."""
+        """Hold the study's lock, and store the study's file and code.
+
+        Raises:
+            BusyError: if another process holds the lock.
+        """
         folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.criterion)
         with folder.lock(self._notify) as self._lock:
             self._attempt = folder.begin_attempt()
@@ -211,7 +220,7 @@ class Run:
                 return pending
 
     def conclude(self) -> Ending:
-        """Report and publish a finished study, unless its report and MLflow are current."""
+        """Report and publish a finished study, unless its report and MLflow are current, and return the ending."""
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
             _print_results(results, self.console)

@@ -73,7 +73,7 @@ def user_file() -> Path:
 
 
 def load_settings(files: Sequence[Path] | None = None) -> dict[str, Setting]:
-    """Load the settings files that exist.
+    """Return the settings by name, from the settings files that exist, without `NOTIFY`.
 
     Args:
         files: in order of precedence; by default ``study.toml`` in the working folder and the user's own.
@@ -110,7 +110,7 @@ def notify_command() -> Sequence[str]:
 
 
 def folder_notifies() -> bool:
-    """Return True if the working folder's own ``study.toml`` sets a command to run, which is ignored."""
+    """Return True if the working folder's ``study.toml`` sets `NOTIFY`, which is ignored there."""
     return NOTIFY in _read(Path(FILE))[0] and Path(FILE).resolve() != user_file().resolve()
 
 
@@ -153,7 +153,7 @@ def flag(name: str) -> str:
 
 
 def find_setting(name: str) -> str | None:
-    """Return a setting without a command-line option, from the environment or else from the files.
+    """Return a setting's value from the environment, or else from the files; None if neither has it.
 
     Raises:
         InputError: if the files have mistakes, or the value may not be used (see `confirmed`).
@@ -163,7 +163,7 @@ def find_setting(name: str) -> str | None:
 
 
 def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, Any]]:
-    """Return click's defaults: for each command, the settings among its options."""
+    """Return click's defaults: by command, the settings among its options; a group also has those of its commands."""
     defaults: dict[str, dict[str, Any]] = {}
     for command in commands:
         options = {param.name for param in command.params}
@@ -174,7 +174,7 @@ def default_map(commands: Iterable[click.Command], settings: Mapping[str, Settin
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if a host can only be this machine.
+    """Return True if a host can only be this machine; the names of hosts aren't looked up.
 
     Example:
         >>> [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "head")]

@@ -64,7 +64,7 @@ def format_cell_value(cell: Cell, key: str, labels: Labels) -> str:
 
 
 def format_value(key: str, content: Any) -> str:
-    """Format a value of a hyperparameter or column for readers.
+    """Format a value of a hyperparameter or column for readers; None as the vocabulary has it, or else an en dash.
 
     Example:
         >>> format_value("operation", "mul"), format_value("hidden_size", 1000), format_value("clipped", False)
@@ -102,7 +102,7 @@ class Notation(Protocol):
 
 
 def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
-    """Format a number of iterations: to three digits (two below 1), or with an interval like `measure`.
+    """Format a number of iterations: to three digits (two below 1), or with an interval like `measure`; None as –.
 
     Args:
         number: the estimate.
@@ -141,7 +141,7 @@ def error(number: float | None, interval: Interval | None = None) -> str:
 
 
 def seconds(number: float | None, interval: Interval | None = None) -> str:
-    """Format seconds to three digits and at most milliseconds, or with an interval like `measure`.
+    """Format seconds to three digits and at most milliseconds, or with an interval like `measure`; None as –.
 
     Example:
         >>> seconds(0.20415), seconds(12.5), seconds(12.5, (12.41, 12.58))
@@ -155,7 +155,7 @@ def seconds(number: float | None, interval: Interval | None = None) -> str:
 
 
 def percent(number: float, interval: Interval | None = None) -> str:
-    """Format a rate in per cent without its interval, with the digits of `rate`.
+    """Format a rate from 0 to 1 as a percentage with the digits of `rate`; an interval sets only the digits.
 
     Example:
         >>> percent(0.825), percent(1.0), percent(2999 / 3000), percent(1 / 3000), percent(0.942, (0.9352, 0.9481))
@@ -220,7 +220,7 @@ def change(number: float | None, interval: Interval | None = None) -> str:
 
 
 def p_value(number: float) -> str:
-    """Format a p-value.
+    """Format a p-value to two digits, or as ``< 0.001``.
 
     Example:
         >>> p_value(0.0371), p_value(2e-9)
@@ -247,7 +247,7 @@ def measure(number: float | None, interval: Interval | None = None) -> str:
 
 
 def signed(number: float | None, interval: Interval | None = None) -> str:
-    """Format a difference of any numbers, with its sign.
+    """Format a difference of any numbers like `measure`, with its sign.
 
     Example:
         >>> signed(0.0423), signed(-12.0), signed(0.0), signed(0.0423, (-0.011, 0.0956))
@@ -294,7 +294,7 @@ def metric_title(name: str, metric: Metric) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Format a count with its noun.
+    """Format a count with its noun, in the plural with an added s.
 
     Example:
         >>> count_of(1, "trial"), count_of(1200, "trial")
@@ -304,7 +304,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def join_and(names: Sequence[str], word: str = "and") -> str:
-    """Join names for a sentence.
+    """Join names for a sentence; empty without names.
 
     Example:
         >>> join_and(["a", "b", "c"]), join_and(["a"]), join_and(["a", "b"], "or")
@@ -334,7 +334,7 @@ def without_interval(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration for readers.
+    """Format a duration for readers, in whole numbers of its two largest units.
 
     Example:
         >>> duration(42), duration(3700), duration(200_000)

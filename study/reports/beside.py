@@ -51,7 +51,7 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
 
 def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return the titles of all hyperparameters in the results of `beside` for several studies."""
+    """Return the titles of all hyperparameters by name, sorted, from the results of `beside` for several studies."""
     merged = {name: title for study in studies for name, title in study["titles"].items()}
     return dict(sorted(merged.items()))
 

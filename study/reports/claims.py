@@ -26,7 +26,7 @@ _MOST_EXACT = 1e4
 
 
 def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Count the claims that are shown, refuted and undecided, in a sentence; empty without claims."""
+    """Return a sentence with the numbers of claims by verdict, or the claim itself if there is one; empty without."""
     count = len(verdicts)
     if not count:
         return ""
@@ -60,7 +60,7 @@ def _percent(error: float) -> str:
 
 
 def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
-    """State the largest error rate of the verdicts."""
+    """Return a sentence with the largest error rate of the verdicts, of which there must be one, and with their sum."""
     errors = [v.error for v in verdicts]
     error = _percent(max(errors))
     shared = "" if len(errors) == 1 else f", and any of the {len(errors)} claims in at most {_percent(sum(errors))}"
@@ -70,7 +70,7 @@ def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Explain evidence, intervals and tests of claims."""
+    """Return sentences that explain the evidence, intervals and tests that occur in the claims."""
     note = ""
     if any(v.looked_before for v in verdicts):
         note += (
@@ -98,7 +98,7 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, of each claim, and mark those not shown."""
+    """Lay out one row for each cell, or pair of cells, of each claim; rows whose claim isn't shown are marked."""
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 
     def name(cell: Cell | None) -> tuple[str, str]:

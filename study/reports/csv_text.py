@@ -34,7 +34,14 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
 
 def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str = "{}") -> dict[str, Any]:
-    """Return the cell id of a row, if it is a cell, and its key values; a key in `taken` is renamed by `mark`."""
+    """Return a row's key values, after its cell id if it is a cell.
+
+    Args:
+        rows: all rows.
+        row: the index of the row.
+        taken: names of other columns; a key with one of these names is renamed.
+        mark: the format of the new name, with ``{}`` for the key.
+    """
     summary = rows.summaries[row]
     own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
     values = {key: rows.value(row, key) for key in rows.keys}
@@ -45,7 +52,7 @@ def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str
 
 
 def ends(prefix: str, interval: Sequence[float] | None) -> dict[str, float | None]:
-    """Return the ends of an interval as two columns with the given prefix."""
+    """Return the ends of an interval as two columns with the given prefix; both are None without an interval."""
     return dict(zip((f"{prefix}lower", f"{prefix}upper"), interval or (None, None), strict=True))
 
 

@@ -19,7 +19,7 @@ _AGAIN = "They failed the same way in the run before: find the cause before you 
 
 
 def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, retry: str = "study run") -> list[str]:
-    """List the reasons, the most frequent first, with one traceback and advice.
+    """List the reasons, the most frequent first, with one traceback and advice; empty without failures.
 
     Args:
         failures: the reasons, the most frequent first.
@@ -45,7 +45,7 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
 
 
 def example(failure: Failure, rows: ResultRows) -> str:
-    """Name the cells with failed trials, and one of these trials."""
+    """Name up to three cells with the most failed trials, and one of these trials."""
     names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
     by_count = sorted(failure.cells.items(), key=lambda cell: -cell[1])
     cells = [(*names[cell_id], count) for cell_id, count in by_count if cell_id in names]
@@ -66,7 +66,7 @@ def more_reasons(failures: Sequence[Failure], study: str) -> str | None:
 
 
 def advice(failures: Sequence[Failure], retry: str = "study run") -> str:
-    """Advise to fix the code, or to train the failed trials again.
+    """Return sentences that advise to fix the code, or to train the failed trials again; empty without failures.
 
     Args:
         failures: the reasons.

@@ -85,7 +85,13 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
 
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per group: its columns unchanged, the statistics, and the published estimators' numbers."""
+    """Make one row per group: its key columns, the statistics, and the published estimators' numbers.
+
+    Args:
+        groups: the groups.
+        by: the key columns, whose values are written unchanged.
+        named_metrics: as for `statistics_columns`.
+    """
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
     names = [*statistics_columns(groups, named_metrics), *(columns.as_published(error) if error else ())]
     return DataRows(

@@ -128,10 +128,10 @@ def key_columns(rows: ResultRows, indices: Iterable[int]) -> list[Column]:
 def number_column(
     column: Column, title: str, below: str = "", *, unit: str = "", is_rate: bool = False, is_scaled: bool = True
 ) -> Column:
-    """Typeset a column of another table: means with the upper limits of their texts, and counts unchanged.
+    """Typeset a column of numbers from another table.
 
     Args:
-        column: the column.
+        column: the column; its texts are counts, or estimates, which may end in `` up to LIMIT``.
         title: the title, as plain text.
         below: the column's own title below a shared one, as plain text.
         unit: the unit, as plain text.

@@ -23,7 +23,7 @@ STATISTICS = (
 
 
 def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
-    """List the metrics of a table: those of solved trials if there are success rates, and others with a value.
+    """List the metrics to show: those of solved trials if there are success rates, and others with a value.
 
     Args:
         rows: the rows.

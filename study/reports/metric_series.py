@@ -35,7 +35,7 @@ def _summaries(rows: ResultRows, name: str) -> list[MetricSummary]:
 
 
 def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, float]:
-    """Choose up to `most` evenly spaced places of a series, including the first and the last, by metric."""
+    """Return up to `most` evenly spaced places of a series by metric, with the first and the last place."""
     at = dict(zip(series.metrics, series.places, strict=True))
     return {name: at[name] for place in spread(len(at), most) for name in [list(at)[place]]}
 
@@ -51,7 +51,7 @@ def number(at: float) -> str:
 
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
-    """Lay out means at selected places, one row a summary."""
+    """Lay out the series' means at up to six places, one row for each summary; incomplete rows are marked."""
     keys = key_columns(rows, range(len(rows.summaries)))
     means = [replace(column, title=f"{series.along} {at}") for at, column in _means(rows, series)]
     return TextTable((*keys, *means), places(not s.complete for s in rows.summaries), len(rows.keys))
@@ -81,7 +81,12 @@ def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
 
 
 def series_latex(rows: ResultRows, *, command: str) -> str:
-    """Write a tabular for each series, with as many places as fit a paper's column."""
+    """Write a tabular for each series, with as many places as fit a paper's column; empty without series.
+
+    Args:
+        rows: the results.
+        command: the command that makes the file again.
+    """
     keys, parts = latex.key_columns(rows, range(len(rows.summaries))), []
     for series in series_with_values(rows):
         for most in range(_MOST_PLACES, 0, -1):

@@ -16,7 +16,7 @@ _MOST_OTHERS = 5
 
 
 def overall_table(overall: Overall) -> TextTable:
-    """Lay out one row a method."""
+    """Lay out one row for each method: interquartile mean, and probabilities of being better than other methods."""
     methods, write = overall.methods, words.metric_notation(overall.metric)
     columns = [
         names_column("method", [method.name for method in methods]),

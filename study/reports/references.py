@@ -113,7 +113,7 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
 def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str, Any]]:
     """Return one mapping for each row of the study, metric of success and kind of bound, as in bounds.csv.
 
-    The other metrics of their series follow.
+    Metrics of the same series that don't decide success follow.
     """
     success, along = findings.criterion.higher_is_better, findings.along
     every = [(findings, *line) for line in _lines(rows, findings)]

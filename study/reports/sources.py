@@ -27,13 +27,13 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
 
 
 def name_of(rows: ResultRows, row: int) -> str:
-    """Name a row; a study's only row is named by its model."""
+    """Name a row; a study's only row has the name of its model, or an empty name if it isn't a cell."""
     summary = rows.summaries[row]
     return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
 
 
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
-    """Lay out the standard error of each cell's success rate now and with more trials; None without rates."""
+    """Lay out the standard error of each cell's success rate now and with more trials; None if no rate has one."""
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return None
@@ -65,7 +65,7 @@ def sources_note(shares: Sequence[SourceShares]) -> str:
 
 
 def advice(shares: Sequence[SourceShares]) -> str:
-    """Recommend the source to vary in the next trials; empty without success rates."""
+    """Return a sentence with the source to vary in the next trials; empty if no rate has a standard error."""
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return ""

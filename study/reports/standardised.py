@@ -41,7 +41,7 @@ def rates_table(rows: ResultRows, standardisation: Standardisation) -> TextTable
 
 
 def differences_table(standardisation: Standardisation) -> TextTable | None:
-    """Lay out one row a pair; None without pairs."""
+    """Lay out the raw and the standardised difference of success rates of each pair of rows; None without pairs."""
     pairs = standardisation.differences
     if not pairs:
         return None

@@ -146,7 +146,7 @@ def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row a comparison, with the numbers of both rows, and mark rows that differ."""
+    """Lay out one row for each comparison, with the numbers of both rows; comparisons that differ are marked."""
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
@@ -317,7 +317,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def verdicts_note(verdicts: Sequence[Verdict]) -> str:
-    """Count the cells or pairs that are sure, and name the method."""
+    """Return sentences with the number of cells or pairs that have enough seeds, and the method that decides it."""
     sure = f"{sum(v.is_sure for v in verdicts)} of {len(verdicts)}"
     is_metric = any(v.metric for v in verdicts)
     if any(v.p_value is not None for v in verdicts):
@@ -370,7 +370,7 @@ def solved_at_median_column(summaries: Sequence[Summary]) -> Column:
 
 
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
-    """Make a column of the number of ended trials, with the number planned where some are missing."""
+    """Make a column with the number of ended trials, such as ``20``, or ``18/20`` if trials of the row are missing."""
     texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
     return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 

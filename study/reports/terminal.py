@@ -67,7 +67,7 @@ def summaries_table(
 
 
 def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
-    """Print one row a summary, up to `MOST_ROWS`."""
+    """Print the table of `summaries_table` with up to `MOST_ROWS` rows, and the number of further rows."""
     console.print(summaries_table(rows, title=title, most=MOST_ROWS, elsewhere=elsewhere))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
@@ -105,7 +105,13 @@ def print_section(console: Console, section: Section) -> None:
 
 
 def section_table(content: TextTable, title: str, name: str) -> ConsoleTable:
-    """Make the table of a section, in the layout for the section's name."""
+    """Make the table of a section.
+
+    Args:
+        content: the section's table.
+        title: the title above it.
+        name: the section's name, which sets the layout and the columns that a narrow terminal drops first.
+    """
     if name == "search":
         return _transposed_table(content, "Confirmed with fresh seeds")
     mark = "bold" if name == "comparison" else "dim"

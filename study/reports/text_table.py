@@ -88,7 +88,7 @@ class TextTable:
 
 
 def text_column(title: str, pairs: Sequence[tuple[str, Any]], *, is_number: bool = True, name: str = "") -> Column:
-    """Make a column of texts, given with their values to sort by."""
+    """Make a column from pairs of a text and the value to sort it by."""
     return Column(title, tuple(text for text, _ in pairs), tuple(value for _, value in pairs), is_number, name=name)
 
 
@@ -98,7 +98,7 @@ def count_column(title: str, counts: Sequence[int | None], name: str = "") -> Co
 
 
 def names_column(title: str, names: Sequence[str]) -> Column:
-    """Make a column of texts, sorted as texts."""
+    """Make a column of names, sorted as texts and aligned to the left."""
     return text_column(title, [(name, name) for name in names], is_number=False)
 
 

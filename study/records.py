@@ -494,7 +494,7 @@ def parse_range(text: str) -> Range:
     """Parse a text of `format_range`.
 
     Raises:
-        ValueError: if the text isn't one or two intervals of numbers.
+        ValueError: if a part of the text isn't an interval of two numbers.
 
     Example:
         >>> parse_range('[-6,-2]|[2,6]')

@@ -334,7 +334,7 @@ def without_interval(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration for readers, in whole numbers of its two largest units.
+    """Format a duration for readers, in whole numbers of up to two units.
 
     Example:
         >>> duration(42), duration(3700), duration(200_000)

@@ -59,6 +59,7 @@ class Deletion:
 
         Raises:
             BusyError: if the study is running; nothing is deleted.
+            InputError: if the study's folder has files but no study, or its experiment has runs of others.
             TrackingError: if MLflow can't be reached or refuses; the store is untouched.
         """
         from study.store import Store
@@ -115,11 +116,7 @@ def deletion_of(study: str, where: Where) -> Deletion:
 
 
 def _check_own(folder: StudyStore) -> bool:
-    """Return True if a folder has a study or the remains of a partly deleted one; False if it is empty.
-
-    Raises:
-        InputError: if it has files but no study; they may belong to something else.
-    """
+    """Return True if a folder has a study or its remains, False if it is empty; raise InputError for other files."""
     is_own = folder.exists or folder.has_remains
     if not is_own and folder.sizes():
         raise InputError(
@@ -130,10 +127,7 @@ def _check_own(folder: StudyStore) -> bool:
 
 
 def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
-    """Return the study's experiments in MLflow.
-
-    If the store lacks the study, empty experiments are left out, since they may belong to somebody else.
-    """
+    """Return the study's experiments in MLflow; without the study in the store, only those that have runs."""
     uri = where.tracking
     if uri is None:
         return ()

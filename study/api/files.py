@@ -52,8 +52,8 @@ def new_file(
         The path of the new file.
 
     Raises:
-        InputError: if the file exists already, the preset doesn't exist, the name isn't valid for a study, or the
-            function or program fails.
+        InputError: if the file exists already or can't be written, the preset doesn't exist, the name isn't valid for
+            a study, the sweep can't be read, or the function or program fails.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
@@ -112,14 +112,18 @@ def _text_of_sweep(
 
 
 def is_stored(name: str, store: str) -> bool:
-    """Return True if the store has a study of that name."""
+    """Return True if the store has a study of that name; False also without a store.
+
+    Raises:
+        InputError: if the name leads out of the store.
+    """
     from study.store import Store
 
     return Store(store, read_only=True).study(name).exists
 
 
 def is_preset_alone(name: str, store: str) -> bool:
-    """Return True if a preset has that name, but no study in the store does."""
+    """Return True if a preset has that name, but no study in the store does; raises as `is_stored`."""
     from study.plugins.presets import preset_names
 
     return name in preset_names() and not is_stored(name, store)
@@ -148,9 +152,10 @@ def file_of(name: str, store: str) -> str:
 
 @contextmanager
 def with_import_strings(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the content of a study file, with a training function replaced by its import string.
+    """Yield the content of a study file, with the function under `train` replaced by its import string.
 
-    A notebook's function is written to a module, which can be imported within the context.
+    A text under `train` stays unchanged. A notebook's function is written to a module, which can be imported within the
+    context.
     """
     if not callable(train := content.get("train")):
         yield content

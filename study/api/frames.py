@@ -49,7 +49,7 @@ def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
 
 
 def cells_frame(rows: DataRows) -> pd.DataFrame:
-    """Return the rows of cells.csv."""
+    """Return rows for other programs, such as those of cells.csv, as a DataFrame."""
     return _frame(pa.Table.from_pylist(rows.records, rows.schema))
 
 
@@ -59,7 +59,7 @@ def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None 
     Args:
         results: the trials' results.
         stored: learning curves, one row per trial.
-        metrics: names of the metrics to return; None for all.
+        metrics: names of the metrics to return; None for all. Other names are ignored.
     """
     rows = {row["trial_id"]: row for row in results.select(["trial_id", "cell_id", "seed"]).to_pylist()}
     stored = stored.filter(pa.array([trial_id in rows for trial_id in stored["trial_id"].to_pylist()], pa.bool_()))

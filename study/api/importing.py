@@ -186,7 +186,8 @@ class ImportedRuns:
             file: a path that ends in ``.csv`` or ``.parquet``; it must not exist.
 
         Raises:
-            InputError: if the file exists already.
+            InputError: if the file exists already, or has another suffix.
+            StudyError: if the file can't be written.
         """
         from study.outcomes import write_outcomes
 

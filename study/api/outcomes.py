@@ -130,6 +130,7 @@ class OutcomesReport:
 
         Raises:
             InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
+            ReportError: if a part of the report failed; all others are written.
         """
         from study.reports import USUAL, check_columns, write_report
 

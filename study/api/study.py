@@ -145,7 +145,11 @@ class Study:
 
     @property
     def size(self) -> str:
-        """Its numbers of trials and cells, in words."""
+        """Its numbers of trials and cells, in words.
+
+        Raises:
+            InputError: if the study was opened, not loaded from a file.
+        """
         return self.planned.size
 
     def plan(self, *, quick: bool = False, difference: float | None = None, **options: Any) -> Printout:
@@ -160,7 +164,8 @@ class Study:
             The description, to print; its attribute `data` has the same content as data.
 
         Raises:
-            InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search.
+            InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search; if an option doesn't
+                exist or can't have its value; or if the study was opened, not loaded.
 
         Example:
             >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
@@ -226,6 +231,10 @@ class Study:
             console: the console for progress and the table.
             optuna_storage: for a search: the database of Optuna's dashboard, or ``off``; None for one in the store.
             options: fields of `study.driver.options.Options`.
+
+        Raises:
+            InputError: as for `run`, or if an option doesn't exist or can't have its value.
+            BusyError: if the study is running already.
         """
         from study.driver.options import options_of
         from study.run import run, until_sure
@@ -267,7 +276,11 @@ class Study:
 
     @property
     def finding(self) -> str:
-        """The study's finding, in one sentence."""
+        """The study's finding, in one sentence; read from the store.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+        """
         return self.results().headline
 
     def check(self) -> CheckedClaims:
@@ -291,7 +304,11 @@ class Study:
         return check_claims(stored_plan(Store(self.where.store, read_only=True).open(self.name)), self.where.store)
 
     def failures(self) -> Sequence[Failure]:
-        """Return the reasons of failed trials, the most frequent first; empty if none failed."""
+        """Return the reasons of failed trials, the most frequent first; empty if none failed.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+        """
         return self.results().failures
 
     def trials(self) -> pd.DataFrame:
@@ -313,8 +330,8 @@ class Study:
         """Return one row per evaluation of a trial: its iteration and metrics.
 
         Args:
-            trials: ids of trials; None for all, possibly many millions of rows.
-            metrics: names of the metrics to return; None for all.
+            trials: ids of trials; None for all, possibly many millions of rows. Unknown ids are ignored.
+            metrics: names of the metrics to return; None for all. Unknown names are ignored.
         """
         from study.api import frames
 
@@ -615,6 +632,7 @@ class Study:
 
         Raises:
             UnknownStudyError: if neither the store nor MLflow has the study.
+            InputError: if the study's folder or its experiment in MLflow also has content of others.
             BusyError: if the study is running.
             TrackingError: if MLflow can't be reached; then nothing is deleted.
         """

@@ -295,7 +295,11 @@ def doctor(
 
 
 def list_cluster(cluster: str, *, as_json: bool) -> None:
-    """Print the studies of a cluster."""
+    """Print the studies of a cluster, as a table or as JSON, and the cluster's usage.
+
+    Raises:
+        ClusterError: if the cluster can't be reached.
+    """
     _print_standings(cluster, None, None, as_json=as_json)
 
 
@@ -368,7 +372,11 @@ def _tracking_page(order: Order) -> str:
 
 
 def known_cluster() -> str:
-    """Return the cluster that the environment or the settings name."""
+    """Return the cluster that the environment or the settings name.
+
+    Raises:
+        InputError: if they name none, or its address isn't that of a dashboard.
+    """
     return _cluster(find_setting("cluster"))
 
 

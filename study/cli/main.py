@@ -23,10 +23,7 @@ class _Group(click.Group):
     """A group of commands that prints each error as one clear message."""
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **more: Any) -> Any:
-        """Run the command line.
-
-        Without `args`, it runs as a program, which exits even if a training function left threads running.
-        """
+        """Run the command line; without `args`, exit even if a training function left threads running."""
         if args is not None:
             return super().main(args, *others, **more)
         try:

@@ -39,7 +39,11 @@ def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Reject a password on the command line, and a server that only the working folder's ``study.toml`` sets."""
+    """Return an option's value if it may be used; a callback for `setting`.
+
+    Raises:
+        InputError: if the command line has a password, or only the working folder's ``study.toml`` names the server.
+    """
     source, name = ctx.get_parameter_source(param.name or ""), param.name or ""
     if value is not None and source == ParameterSource.COMMANDLINE:
         check_no_secret(value, param.opts[0])
@@ -167,7 +171,7 @@ def _finite(content: Any) -> Any:
 
 
 def print_addresses(study: Study, console: Console) -> None:
-    """Print the addresses of a study's report and dashboard."""
+    """Print the addresses of a study's report and dashboard; nothing before the first report."""
     from study.store import Store
     from study.tracking import links
 

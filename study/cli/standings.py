@@ -101,7 +101,7 @@ def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]
     """Show the status of a study while it changes: in place on a terminal, otherwise one line per change.
 
     Yields:
-        A function to call with each status.
+        A function to call with each status and the cluster's usage.
     """
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:

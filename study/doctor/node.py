@@ -85,13 +85,13 @@ def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeR
 
 
 def line(answer: Answer) -> str:
-    """Format an answer as a line of a log."""
+    """Format an answer as a line of a log, which `read` parses."""
     content = asdict(answer)
     return _MARK + json.dumps({"found": content.pop("report"), **content})
 
 
 def read(text: str) -> list[Answer]:
-    r"""Return the answers in a log.
+    r"""Return the answers in a log; its other lines are ignored.
 
     Example:
         >>> report = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)

@@ -78,12 +78,12 @@ def probe_tracking(uri: str | None) -> str | None:
 
 
 def gpus_seen() -> list[str]:
-    """Return the names of the GPUs that torch can use."""
+    """Return the names of the GPUs that torch can use; empty without any."""
     import torch
 
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
 
 def free_bytes() -> int:
-    """Return the free space in the folder for temporary files."""
+    """Return the free bytes in the folder for temporary files."""
     return shutil.disk_usage(tempfile.gettempdir()).free

@@ -89,27 +89,47 @@ class Client:
             )
 
     def asks_for_token(self) -> bool:
-        """Return True if the cluster refuses requests without a token."""
+        """Return True if the cluster refuses requests without a token.
+
+        Raises:
+            ClusterError: if the cluster can't be reached.
+        """
         return self._request("GET", "/api/version", headers={}).status_code in (401, 403)
 
     def jobs(self) -> list[Job]:
-        """Return the jobs that were submitted to the cluster, the oldest first."""
+        """Return the jobs that were submitted to the cluster, the oldest first.
+
+        Raises:
+            ClusterError: if the cluster can't be reached, or refuses the request.
+        """
         entries = self._ask("GET", "/api/jobs/")
         jobs = [job_of(entry) for entry in entries if entry.get("submission_id")]
         return sorted(jobs, key=lambda job: (job.began_s, job.id))
 
     def job(self, job_id: str) -> Job:
-        """Return one job."""
+        """Return a job by its submission id.
+
+        Raises:
+            ClusterError: if the cluster can't be reached, or has no such job.
+        """
         return job_of(self._ask("GET", f"/api/jobs/{job_id}"))
 
     def nodes(self) -> list[Node]:
-        """Return the nodes that are alive, the head first."""
+        """Return the nodes that are alive, the head first.
+
+        Raises:
+            ClusterError: if the cluster can't be reached, or refuses the request.
+        """
         entries = self._ask("GET", "/nodes?view=summary")["data"]["summary"]
         alive = [node_of(entry) for entry in entries if entry.get("raylet", {}).get("state") == "ALIVE"]
         return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
 
     def reservations(self) -> list[Reservation]:
-        """Return Ray's reservations for workers; empty if the dashboard doesn't list them."""
+        """Return Ray's reservations for workers; empty if the dashboard doesn't list them.
+
+        Raises:
+            ClusterError: if the cluster can't be reached.
+        """
         answer = self._request("GET", _RESERVATIONS)
         try:
             entries = answer.json()["data"]["result"]["result"] if answer.status_code == 200 else ()
@@ -166,11 +186,19 @@ class Client:
             raise ClusterError(f"the cluster at {self.address.url} refused the job: {_last_line(error)}") from error
 
     def stop(self, job_id: str) -> bool:
-        """Ask a job to end, and return True if it was running."""
+        """Ask a job to end, and return True if it was running.
+
+        Raises:
+            ClusterError: if the cluster can't be reached, or refuses the request.
+        """
         return bool(self._ask("POST", f"/api/jobs/{job_id}/stop").get("stopped"))
 
     def tail(self, job: Job, lines: int) -> str:
-        """Return the last lines of a job's log; empty if its node is gone or the log isn't there yet."""
+        """Return the last lines of a job's log; empty if its node is gone or the log isn't there yet.
+
+        Raises:
+            ClusterError: if the cluster can't be reached.
+        """
         if job.node_id is None:
             return ""
         answer = self._request("GET", _log_query("file", job, lines) + "&timeout=10")

@@ -122,7 +122,11 @@ class Usage:
 
 
 def usage(client: Client) -> Usage:
-    """Return the load of a cluster."""
+    """Return the load of a cluster.
+
+    Raises:
+        ClusterError: if the cluster can't be reached.
+    """
     nodes = client.nodes()
     return Usage(
         nodes=len(nodes),
@@ -144,6 +148,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one, but not for that store.
+        ClusterError: if the cluster can't be reached.
     """
     jobs = client.jobs()
     if study is not None:
@@ -175,6 +180,7 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one for several stores, or not for that one.
+        ClusterError: if the cluster can't be reached.
     """
     statuses = standings(client, study, store)
     if len(statuses) > 1:
@@ -222,7 +228,9 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
         The outcome; for a study that wasn't running, its status.
 
     Raises:
-        ClusterError: if it still runs a minute after Ray should have killed it.
+        UnknownStudyError: if the cluster has no study of that name.
+        InputError: if it has one for several stores, or not for that one.
+        ClusterError: if it still runs a minute after Ray should have killed it, or the cluster can't be reached.
     """
     before = standing(client, study, store)
     if before.ended:
@@ -244,7 +252,16 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
 
 
 def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
-    """Yield the readable lines of a job's log, from its last lines on, until the job has ended."""
+    """Yield the readable lines of a job's log, from its last lines on, until the job has ended.
+
+    Args:
+        client: a connected client.
+        job_id: the job's submission id.
+        lines: the number of last lines to begin with.
+
+    Raises:
+        ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
+    """
     yield from readable_lines(client.follow(job_id, lines))
 
 

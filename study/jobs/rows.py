@@ -84,7 +84,11 @@ class Reservation:
 
 
 def job_of(entry: Mapping[str, Any]) -> Job:
-    """Parse the dashboard's entry of a job, and escape its texts, which any user of the cluster may have written."""
+    """Parse the dashboard's entry of a job, and escape its texts, which any user of the cluster may have written.
+
+    Raises:
+        KeyError: if the entry has no submission id or status.
+    """
     ended = entry.get("end_time")
     return Job(
         id=_word(entry["submission_id"]),
@@ -109,7 +113,11 @@ def _word(value: object) -> str:
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:
-    """Parse the dashboard's entry of a node."""
+    """Parse the dashboard's entry of a node.
+
+    Raises:
+        KeyError: if the entry has no raylet, or the raylet no id.
+    """
     raylet = entry["raylet"]
     total = raylet.get("resourcesTotal") or {}
     gpu_percent = [gpu.get("utilizationGpu") for gpu in entry.get("gpus") or ()]

@@ -162,8 +162,9 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
         without_token: whether the user accepts a cluster that asks for no token.
 
     Raises:
-        InputError: if there isn't a token here, or the cluster asks for none.
-        ClusterError: if it can't be reached.
+        InputError: if the address isn't a dashboard's, there isn't a token here, or the cluster asks for none.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if it can't be reached, or isn't a Ray dashboard of a supported version.
 
     Example:
         >>> connect_to_run("head:6379", print)
@@ -242,7 +243,7 @@ def order_of(job: Job) -> Order:
     """Return the order that a job was submitted with; its code and data are the store's copies.
 
     Raises:
-        InputError: if the job's metadata don't contain it; the study's file is needed then.
+        InputError: if the job's metadata don't contain a valid order; the study's file is needed then.
 
     Example:
         >>> before = Order("demo", "study: demo", "/shared", {"pack_size": 8})

@@ -138,7 +138,7 @@ class DecidedClaims:
         return []
 
     def sure(self, plan: Plan) -> tuple[int, int]:
-        """Return the number of decided claims, and that of all claims."""
+        """Return the number of claims that are shown or refuted, and that of all claims."""
         states = [course.state for _, course in self._judgement.courses]
         return sum(state in ("shown", "refuted") for state in states), len(states)
 

@@ -27,7 +27,10 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
 
 
 def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]:
-    """Group trials with the same rows, in order of first occurrence."""
+    """Group trials with the same rows, in order of first occurrence.
+
+    A trial whose rows aren't shared is a group of its own.
+    """
     rows: dict[Cell, object] = {}
     draws: dict[object, list[Trial]] = {}
     for trial in trials:
@@ -42,7 +45,7 @@ def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
     """Estimate the microseconds of a pack on one core.
 
     Args:
-        trials: the pack's trials.
+        trials: the pack's trials; at least one.
         family: as for `make_packs`.
     """
     cells = [trial.cell for trial in trials]

@@ -13,7 +13,12 @@ from study.records import Cell, Trial
 
 
 def with_whole_draws(count: int, draws: int) -> int:
-    """Raise the number of packs so that each gets the same number of whole draws, if there are enough draws."""
+    """Raise the number of packs, so that each needs at most `draws // count` whole draws.
+
+    Args:
+        count: the number of packs.
+        draws: the number of draws of rows; with fewer draws than packs, `count` is returned.
+    """
     return count if draws < count else -(-draws // (draws // count))
 
 
@@ -71,7 +76,16 @@ def _divide(trials: Sequence[Trial], count: int, cost_us: Mapping[Cell, float]) 
 
 
 class Work:
-    """Cost model of a group of trials as a function of its number of packs."""
+    """Cost model of a group of trials as a function of its number of packs.
+
+    Args:
+        group: the trials; at least one.
+        family: as for `make_packs`.
+
+    Attributes:
+        trials: the number of trials.
+        draws: the number of their draws of rows.
+    """
 
     def __init__(self, group: Sequence[Trial], family: Family | None) -> None:
         self.trials = len(group)
@@ -88,7 +102,17 @@ class Work:
 
 
 def balanced(groups: Sequence[Work], counts: list[int], formed_costs: Sequence[float], slots: int) -> list[int]:
-    """Raise the numbers of packs, the costliest first, where this shortens the total time by over 3%."""
+    """Raise the numbers of packs of groups with the costliest packs, where this shortens the total time by over 3%.
+
+    Args:
+        groups: the groups of trials.
+        counts: the number of packs of each group.
+        formed_costs: the microseconds of other packs, which stay as they are.
+        slots: the number of packs that run side by side; with one, `counts` is returned.
+
+    Returns:
+        The number of packs of each group.
+    """
     if slots == 1:
         return counts
     now = best = list(counts)

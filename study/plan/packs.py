@@ -113,7 +113,7 @@ def _fewest(group: Sequence[Trial], size: int | None, slots: int, family: Family
 
 
 def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
-    """Return the share of a device that trials of equal shape fill; 1 if unknown."""
+    """Return the share of a device that trials of equal shape fill: above 1 if they don't fit at once, 1 if unknown."""
     most = at_once(trials[0].cell)
     return len(trials) / most if most else 1.0
 

@@ -114,7 +114,7 @@ class Plan:
         return len(self.cells) * len(self.spec.first_seeds) if self.may_extend else self.trials_count
 
     def seeds(self, cell: Cell) -> Sequence[int]:
-        """Return a cell's seeds."""
+        """Return the planned seeds of a cell; those of `spec.first_seeds` for a cell that isn't in the plan."""
         return self.own_seeds.get(cell.id, self.spec.first_seeds) if self.own_seeds else self.spec.first_seeds
 
 
@@ -174,5 +174,5 @@ def _plan_search(spec: Spec) -> Plan:
 
 
 def study_cells(spec: Spec) -> list[Cell]:
-    """Return a study's distinct cells, in the file's order."""
+    """Return a study's distinct cells, in the file's order; raises as `make_plan`."""
     return list(make_plan(spec).cells)

@@ -26,7 +26,7 @@ _MOST_EXACT = 1e4
 
 
 def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Return a sentence with the numbers of claims by verdict, or the claim itself if there is one; empty without."""
+    """Return a sentence with the number of claims by verdict, or the text of a single claim; empty without claims."""
     count = len(verdicts)
     if not count:
         return ""
@@ -60,7 +60,7 @@ def _percent(error: float) -> str:
 
 
 def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Return a sentence with the largest error rate of the verdicts, of which there must be one, and with their sum."""
+    """Return a sentence with the largest error rate of one or more verdicts, and with the sum if there are several."""
     errors = [v.error for v in verdicts]
     error = _percent(max(errors))
     shared = "" if len(errors) == 1 else f", and any of the {len(errors)} claims in at most {_percent(sum(errors))}"

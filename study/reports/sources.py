@@ -33,7 +33,11 @@ def name_of(rows: ResultRows, row: int) -> str:
 
 
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
-    """Lay out the standard error of each cell's success rate now and with more trials; None if no rate has one."""
+    """Lay out the standard error of each cell's success rate now and with more trials.
+
+    Returns:
+        The table; None without shares of success, or if no more seeds can be asked for.
+    """
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return None
@@ -65,7 +69,7 @@ def sources_note(shares: Sequence[SourceShares]) -> str:
 
 
 def advice(shares: Sequence[SourceShares]) -> str:
-    """Return a sentence with the source to vary in the next trials; empty if no rate has a standard error."""
+    """Return a sentence with the source to vary in the next trials; empty if `next_table` is None."""
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return ""

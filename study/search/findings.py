@@ -66,7 +66,7 @@ def _file(spec: Spec, record: Record) -> str:
 
 
 def winner_cells(spec: Spec, record: Record) -> list[Cell]:
-    """List the cells to confirm, in the order of the search's ranking."""
+    """List the cells to confirm, sorted by the first objective; empty before they are chosen."""
     space = Space(spec)
     return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 

@@ -65,7 +65,7 @@ def cost(search: Search, most_seeds: int, count: int) -> int:
 
 
 def affordable(search: Search, most_seeds: int, trials: int) -> int:
-    """Return the most candidates of a round that takes at most `trials` trials, up to the search's round size."""
+    """Return the most candidates of a round of at most `trials` trials, up to the search's round size; 0 if none."""
     fitting = (n for n in range(search.candidates, 0, -1) if cost(search, most_seeds, n) <= trials)
     return next(fitting, 0)
 

@@ -91,7 +91,11 @@ class Record:
 
 
 def to_json(record: Record) -> bytes:
-    """Encode a record, with the same bytes for equal records."""
+    """Encode a record, with the same bytes for equal records.
+
+    Raises:
+        ValueError: if a number is NaN or infinite.
+    """
     content = {
         "version": record.version,
         "sampler": record.sampler,

@@ -181,7 +181,17 @@ class Searching:
         self._written: Record | None = None
 
     def __call__(self, plan: Plan, folder: SearchFolder, notify: Notify) -> Plan:
-        """Report finished rounds to the sampler, ask for the next round, and return the extended plan."""
+        """Report finished rounds to the sampler, ask for the next round, and return the extended plan.
+
+        Args:
+            plan: the plan so far; returned itself if nothing changes.
+            folder: the study's folder, to which the record is written.
+            notify: called with the progress, and with changes of the sampler or failures of the dashboard's database.
+
+        Raises:
+            InputError: if the record belongs to another search, or no suggestion can be trained.
+            StoreError: if the record's file isn't valid.
+        """
         spec = plan.spec
         before = read_record(spec, folder)
         record = before or Record(sampler_name(_search(spec)), search_id(spec))

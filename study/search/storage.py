@@ -75,7 +75,7 @@ def _finish(study: optuna.Study, trial_id: int, candidate: Candidate) -> None:
 
 
 def driver_uri(uri: str) -> str:
-    """Return a database's URI with the installed PostgreSQL driver."""
+    """Return a database's URI with the installed driver for PostgreSQL; other URIs unchanged."""
     for scheme in ("postgresql://", "postgres://"):
         if uri.startswith(scheme):
             return uri.replace(scheme, "postgresql+psycopg://", 1)

@@ -14,6 +14,8 @@ from typing import Any
 class Conditions:
     """Conditions of hyperparameters on the values of others.
 
+    All methods but `cycle` need conditions without a cycle.
+
     Args:
         allowed: for each hyperparameter with a condition, the allowed values of the hyperparameters in it.
 

@@ -53,7 +53,7 @@ class Document:
     places: dict[Path, str] = field(default_factory=dict)
 
     def line(self, path: Path) -> int | None:
-        """Return the line of a value, or of the nearest table around it; None for overridden values."""
+        """Return the line of a value, or of the nearest table around it; None for overridden values or without one."""
         if self._is_replaced(path):
             return None
         while path and path not in self.lines:
@@ -61,7 +61,7 @@ class Document:
         return self.lines.get(path)
 
     def problem(self, path: Path, message: str) -> Problem:
-        """Return the problem with its place and line."""
+        """Return the problem at a place, with the place's line in the file, or the source of its value."""
         if (place := self.places.get(path[:2])) is not None:
             return Problem(where(path), None, message, place)
         return Problem(where(path), self.line(path), message, "KEY=VALUE" if self._is_replaced(path) else "file")
@@ -187,7 +187,7 @@ def _scalar(node: yaml.Node) -> Any:
 
 
 def read_scalar(text: str) -> Any:
-    """Return the value of a plain scalar, neither quoted nor a block.
+    """Return the value of a plain YAML scalar: None, a boolean, a number, or otherwise the text itself.
 
     Example:
         >>> [read_scalar(text) for text in ("1e6", "010", "no", "null", "2001-01-02", "0-99")]

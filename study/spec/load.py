@@ -139,7 +139,7 @@ def parse_spec(
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if an override has a place that can't exist.
+        InputError: if an override is inside a value that isn't a table, or a value has no form in YAML.
 
     Example:
         >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")

@@ -114,7 +114,11 @@ class ProgramSpec(CallSpec):
 
     @property
     def program(self) -> Program:
-        """The program with its command and results."""
+        """The program with its command and results.
+
+        Raises:
+            ValueError: if the command can't be split into words, as `study.spec.program.command_mistakes` reports.
+        """
         command = self.command
         words = tuple(command) if isinstance(command, list) else (command,) if self.shell else tuple(words_of(command))
         return Program(words, self.results.results, self.shell, self.resume)

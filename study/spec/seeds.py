@@ -75,7 +75,7 @@ def _range(text: str) -> range:
 
 
 def count_seeds(seeds: Sequence[int]) -> int:
-    """Return the number of seeds, also for ranges too long for `len`."""
+    """Return the number of seeds, also for ranges of step 1 that are too long for `len`."""
     return seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
 
 
@@ -188,12 +188,12 @@ class SeedsTable(Table):
 
     @property
     def count(self) -> int:
-        """The number of listed or combined seeds, computed without making them."""
+        """The number of listed or combined seeds, computed without making them; not for a table with `until`."""
         return self.combinations or count_seeds(self.listed)
 
     @property
     def combined(self) -> tuple[int, ...]:
-        """The seeds that encode the combinations of the sources' seeds.
+        """The seeds that encode the combinations of the sources' seeds; only for a table with `init` or `data`.
 
         If only one of init and data has seeds, both sources use them.
 

@@ -48,7 +48,7 @@ class StudyExperiment:
 def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
     """Return the experiments to delete: the study's own, and any whose deletion was interrupted.
 
-    A missing database isn't made.
+    The result is empty if MLflow has none, or if the database doesn't exist.
 
     Raises:
         InputError: if one of them has runs that the study didn't write.

@@ -17,7 +17,16 @@ ENDED = {"FINISHED": 0, "FAILED": 1}
 
 @dataclass(frozen=True)
 class ExistingRun:
-    """A trial's existing run; `blank` if it has no metrics yet, since all of them are written at once."""
+    """A trial's existing run.
+
+    Args:
+        run_id: MLflow's id of the run.
+        start_ms: its start, in milliseconds since 1970.
+        running: True if it hasn't ended.
+        blank: True if it has no metrics yet; all of them are written at once.
+        digest: the hash of its content (`study.tracking.rows.run_digest`); None if it is blank.
+        tags: the tags that describe the trial's result; empty if the run has ended.
+    """
 
     run_id: str
     start_ms: int
@@ -33,7 +42,7 @@ class ExistingRun:
 
 
 def existing_run(run: Run) -> ExistingRun:
-    """Convert a run of MLflow."""
+    """Return the state of a trial's run in MLflow."""
     running = run.info.status not in ENDED
     blank = not run.data.metrics
     return ExistingRun(

@@ -48,6 +48,10 @@ class Experiment:
         cells: the planned cells in the plan's order.
         look_at_all: ignore marks and compare all runs, which takes half a minute for 20,000.
         publisher: name of the writer; None for a new one.
+
+    Raises:
+        TrackingError: if the experiment was deleted in MLflow, which still reserves its name.
+        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it. Methods raise it, too.
     """
 
     def __init__(

@@ -59,8 +59,8 @@ def experiment_tags(
     Args:
         question: the study's question.
         finding: the findings so far.
+        counts: number of trials by state, with ``done``, ``trials`` and ``solved``; None to leave them out.
         failures: reasons of failed trials, as Markdown.
-        counts: number of trials in each state.
     """
     count_tags = {}
     if counts:

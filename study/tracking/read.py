@@ -93,7 +93,7 @@ def _complaint(results: Iterable[tuple[Mapping[str, str], Result]]) -> str | Non
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
-    """Yield the runs of a study's trials."""
+    """Yield the runs of a study's trials; none if MLflow lacks the study."""
     experiment = client.get_experiment_by_name(study)
     if experiment is not None:
         yield from runs_of(client, experiment.experiment_id, f"tags.`{KIND}` = 'trial'")

@@ -154,7 +154,7 @@ def _sources(trial: Trial) -> dict[str, str]:
 
 
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
-    """Convert a result and its learning curve to a run of MLflow."""
+    """Convert a result and its learning curve, if it has one, to a run of MLflow."""
     trial, cell = result.trial, result.trial.cell
     curve_metrics = {} if curve is None else curve.metrics
     names = _names_in(cell, list(dict.fromkeys([*result.metrics, *curve_metrics])))
@@ -189,7 +189,12 @@ def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[Tr
 
 
 def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Mapping[str, str]) -> Result:
-    """Convert a run back to a result."""
+    """Convert the parameters, metrics and tags of a run back to a result.
+
+    Raises:
+        LookupError: if a parameter, metric or tag is missing.
+        ValueError: if one has an impossible value; also TypeError or OverflowError.
+    """
     names = _names_from(tags)
     values = dict.fromkeys(names.kinds) | {
         name: _read("".join(_read_pages(f"{_VALUE}{key}", tags)) or params[key], names.kinds[name])

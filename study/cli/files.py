@@ -23,8 +23,11 @@ from study.words import count_of
 def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bool) -> None:
     """List the trials of study NAME that have files or a log, or the files of one TRIAL.
 
-    TRIAL is an id, or its first letters.
-    """
+    TRIAL is an id, or its first letters.\f
+
+    Raises:
+        InputError: if `to` is given without `trial`.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.results.trial_files import local_files, sizes_by_trial, trial_named
     from study.store import Store
 

@@ -133,8 +133,11 @@ def resume(
 def status(name: str, cluster: str | None, only_store: str | None, as_json: bool, is_watch: bool) -> None:
     """Print the status of study NAME on a cluster: progress, time left, workers, usage of the nodes.
 
-    With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.
-    """
+    With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.\f
+
+    Raises:
+        InputError: if `is_watch` is combined with `as_json`.
+    """  # noqa: D301 - click's help ends at the form feed
     if not is_watch:
         _print_standings(_cluster(cluster), name, only_store, as_json=as_json)
         return

@@ -30,8 +30,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bool) -> None:
     """Delete studies from the store and from MLflow (results, report, experiment), after confirmation.
 
-    With --tracking-uri off, MLflow stays unchanged.
-    """
+    With --tracking-uri off, MLflow stays unchanged.\f
+
+    Raises:
+        InputError: if there is no terminal to confirm on, and `yes` is False.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.deletion import deletion_of
 
     leave_out_pandas()

@@ -169,8 +169,11 @@ def report(
 ) -> None:
     """Write the report of study NAME: tables, figures and one HTML page.
 
-    With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.
-    """
+    With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.\f
+
+    Raises:
+        InputError: if an option doesn't apply to a study, or to a file of outcomes.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.reports import check_columns
     from study.results import groups as results_of_groups
 

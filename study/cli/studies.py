@@ -60,8 +60,11 @@ def new(
 ) -> None:
     """Write a new study file NAME.yaml.
 
-    A sweep of another tool can be combined with --command or --train, which define what a trial runs.
-    """
+    A sweep of another tool can be combined with --command or --train, which define what a trial runs.\f
+
+    Raises:
+        InputError: if options that exclude each other are given.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import new_file
 
     if [preset, train, command].count(None) < 2:
@@ -133,8 +136,11 @@ _run_options = together(click.argument("file"), OVERRIDES, STORE, TRACKING, trai
 def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | None, **options: Any) -> None:
     """Train the missing trials of FILE (a path or a preset's name), publish and report; continue a search.
 
-    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].
-    """
+    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
+
+    Raises:
+        InputError: if `trial` is given without `debug`.
+    """  # noqa: D301 - click's help ends at the form feed
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
     if trial is not None and not debug:
@@ -235,8 +241,11 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     """Train TRIAL of study NAME again here, alone, and compare it with the stored trial bit for bit.
 
     TRIAL is an id, or its first letters, as in reports and MLflow's tag study.trial_id. NAME may be the study's file,
-    for own code that isn't in the working folder.
-    """
+    for own code that isn't in the working folder.\f
+
+    Raises:
+        InputError: if `file` is combined with `engine` or `device`.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
     if file is not None:

@@ -254,7 +254,7 @@ def _mistake(path: Path, name: str, value: Any) -> str | None:
         return _mistake_in_command(value)
     if name not in MEANINGS:
         valid = [*MEANINGS, NOTIFY]
-        return f"unknown setting{nearest(name, valid) or '; there are ' + ', '.join(valid)}"
+        return f"unknown setting{nearest(name, valid) or '; choose from ' + ', '.join(valid)}"
     if not isinstance(value, str) or not value.strip():
         return f"must be text, {MEANINGS[name]}, but got {value!r}"
     if holds_secret(value):
@@ -270,5 +270,5 @@ def _mistake_in_command(words: Any) -> str | None:
         return f"must be a command as a list of words, {example}, but got {words!r}"
     for place in (name for word in words for name in re.findall(r"\{([a-z_]+)\}", word)):
         if place not in PLACES:
-            return f"{{{place}}} isn't a placeholder; there are {', '.join(f'{{{name}}}' for name in PLACES)}"
+            return f"{{{place}}} isn't a placeholder; choose from {', '.join(f'{{{name}}}' for name in PLACES)}"
     return None

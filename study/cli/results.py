@@ -107,12 +107,12 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
 @click.option(
     "--standardise",
     metavar="COLUMN",
-    help="Column with a number of each trial's start: adds success rates standardised to equal starts.",
+    help="Column with a number known when a trial starts: adds success rates standardised for it.",
 )
 @click.option(
     "--starts",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="File of starts with that column, to standardise to. Default: the trials' own starts.",
+    help="File with that column, whose distribution is the standard. Default: that of the trials.",
 )
 @click.option(
     "--success", metavar="'COLUMN < NUMBER'", help="Success criterion for FILE: a column, < <= > or >=, a number."
@@ -125,7 +125,7 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     help="Column of FILE to average over trials, with the better direction if its name doesn't tell; may be repeated.",
 )
 @STATE_WORDS
-@click.option("--trial", metavar="ID", help="Trial whose weights are drawn, of one study. Default: a typical one.")
+@click.option("--trial", metavar="ID", help="Trial whose weights are drawn, for one study. Default: a typical one.")
 @click.option("--as-published", is_flag=True, help="Also apply the published estimators, with their faults.")
 @click.option(
     "--out",

@@ -39,10 +39,18 @@ from study.errors import InputError
     "--from",
     "preset",
     metavar="PRESET",
-    help="Begin with a preset's file (`study list` names them). Default: a small study.",
+    help="Preset whose file is copied (`study list` names them). Default: a small study.",
 )
-@click.option("--train", metavar="MODULE:FUNCTION", help="Begin with a training function, which is called once.")
-@click.option("--command", metavar="COMMAND", help="Begin with a program, which is run once for up to 30 s.")
+@click.option(
+    "--train",
+    metavar="MODULE:FUNCTION",
+    help="Training function of the study. It is called once now, to find its metrics.",
+)
+@click.option(
+    "--command",
+    metavar="COMMAND",
+    help="Program of the study. It is run once now, for up to 30 s, to find its results.",
+)
 @click.option("--from-wandb", metavar="FILE", help="Translate a sweep configuration of W&B, sweep.yaml.")
 @click.option("--from-optuna", metavar="STORAGE", help="Translate a study of Optuna: sqlite:///FILE, or a journal.")
 @click.option("--optuna-study", metavar="NAME", help="The study of --from-optuna, if its storage has several.")
@@ -60,7 +68,7 @@ def new(
 ) -> None:
     """Write a new study file NAME.yaml.
 
-    A sweep of another tool can be combined with --command or --train, which define what a trial runs.\f
+    --train or --command sets what each trial runs, also for a translated sweep of another tool.\f
 
     Raises:
         InputError: if options that exclude each other are given.
@@ -98,7 +106,7 @@ def new(
 @OPTIONS["pack_size"]
 @JSON
 @click.option("--quick", is_flag=True, help="Skip calibration (engines, packs, memory, time).")
-@click.option("--difference", type=float, metavar="D", help="Compute the seeds needed to detect a difference of rates.")
+@click.option("--difference", type=float, metavar="D", help="Find the seeds needed to detect this difference of rates.")
 def plan(
     file: str,
     overrides: tuple[str, ...],
@@ -134,9 +142,9 @@ _run_options = together(click.argument("file"), OVERRIDES, STORE, TRACKING, trai
 @click.option("--trial", metavar="ID", help="The trial to debug, by the first letters of its id. Default: the first.")
 @click.option("--code-copy", metavar="NAME/DIGEST", hidden=True, help="Write stored code beside FILE; for jobs.")
 def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | None, **options: Any) -> None:
-    """Train the missing trials of FILE (a path or a preset's name), publish and report; continue a search.
+    """Run the study in FILE (a path or a preset's name): train missing trials, publish them, and write the report.
 
-    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
+    A search continues where it stopped. KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
     Raises:
         InputError: if `trial` is given without `debug`.
@@ -238,7 +246,7 @@ def _run(
     help="Write a plain Python file that trains the trial with torch alone; train nothing. Default: trial-ID.py.",
 )
 def repeat(name: str, trial: str, store: str, engine: str, device: str, file: str | None) -> None:
-    """Train TRIAL of study NAME again here, alone, and compare it with the stored trial bit for bit.
+    """Train TRIAL of study NAME again on this machine, and compare it with the stored result bit for bit.
 
     TRIAL is an id, or its first letters, as in reports and MLflow's tag study.trial_id. NAME may be the study's file,
     for own code that isn't in the working folder.\f
@@ -268,9 +276,9 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
 @STORE
 @click.option("--share", metavar="1%", default="1%", show_default=True, help="Share of the trials; at least one.")
 def verify(name: str, store: str, share: str) -> None:
-    """Train a random share of the trials of study NAME again, each alone, and compare them bit for bit.
+    """Check stored results of study NAME: train a random sample of its trials again, and compare them bit for bit.
 
-    Later reports show the result. NAME may be the study's file, as for `repeat`.
+    Each trial is trained alone. Later reports show the result. NAME may be the study's file, as for `repeat`.
     """
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()

@@ -285,7 +285,7 @@ def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
     if not names:
         hint = "; it has had no studies since its head started: `study submit FILE` continues from the store"
     else:
-        hint = nearest(study, names) or f"; there is {', '.join(names[:5])}"
+        hint = nearest(study, names) or f"; choose from {', '.join(names[:5])}"
     raise UnknownStudyError(f"no study {study!r} on {url}{hint}")
 
 

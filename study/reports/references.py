@@ -79,8 +79,8 @@ def bounds_note(findings: ReferenceFindings) -> str:
     return (
         f"Trials within the bounds that references set at a level of {100 * findings.criterion.level:g}%, with "
         "Wilson's interval; diverged trials are outside. The bound of the mean is the published criterion: the share "
-        "of references within it is below the level. The prediction bound holds a trial that is as good as a reference "
-        "with a probability equal to the level. Here, a solved trial is within the "
+        "of references within it is below the level. A trial that is as good as a reference is within the prediction "
+        "bound with a probability equal to the level. Here, a solved trial is within the "
         f"{_TITLES[findings.criterion.kind]} in all metrics."
     )
 

@@ -203,7 +203,7 @@ def _search(findings: Findings) -> Section | None:
     has_confirmed = bool(confirmed(search))
     content = candidates_table(search) if search.candidates else None
     listed, count = 0 if content is None else len(content.rows), len(search.candidates)
-    most = f" {listed} of them, the front among them; candidates.csv has all." if listed < count else ""
+    most = f" {listed} of them, including the front; candidates.csv has all." if listed < count else ""
     parts = [
         Section(title="The winner's study file, ready to run (winner.yaml)", code=search.file or ""),
         Section(
@@ -278,7 +278,7 @@ def _tests(findings: Findings) -> Section:
         contrasts.speeds, "log-rank scores compared seed by seed", "log-rank test of independent samples"
     )
     slopes = "Several hyperparameters at once, with profile-likelihood intervals."
-    speeds = f"Do methods take equally long to succeed, unsolved trials counted? Test: {speed_test}."
+    speeds = f"Do methods take equally long to succeed? Unsolved trials are censored. Test: {speed_test}."
     layouts = {
         "Trends": (contrasts.trends, table.trends_table, _trends_note(contrasts)),
         "Logistic regression of success": (contrasts.slopes, table.slopes_table, slopes),
@@ -346,18 +346,21 @@ def _stop_note(rows: ResultRows) -> list[str]:
 
 
 _TESTS = {
-    "McNemar": "seed by seed, by McNemar's exact test, with the interval of the difference that belongs to it",
+    "McNemar": "seed by seed, by McNemar's exact test, with the test's interval of the difference",
     "Fisher": "as independent samples, by Fisher's exact test, with Newcombe's interval of the difference",
     "McNemar and Fisher": "by one exact test of the seeds that both methods have and of those that only one has",
-    "sign-flip": "seed by seed, by flipping the signs of differences, with the interval that belongs to it",
+    "sign-flip": "seed by seed, by a sign-flip test of the differences, with the test's interval",
     "Welch": "as independent samples, by Welch's test, with his interval of the difference of means",
     "paired and Welch": "by one t test of the seeds that both methods have and of those that only one has",
     "sign-flip of ranks": "by ranks, in which trials that diverged or failed are worse than all others, seed by seed",
     "permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
     "sign-flip and permutation of ranks": "by ranks, in which trials that diverged or failed are worse than all others",
     "t over crossed seeds": "by a t test whose error allows for the seeds that trials of combined seeds share",
-    "tuned sign-flip": "seed by seed, each method at values that other seeds choose, by flipping signs",
-    "tuned sign-flip of ranks": "the same by ranks, in which trials that diverged or failed are worse than all others",
+    "tuned sign-flip": "seed by seed, by a sign-flip test, each method at tuned values that other seeds choose",
+    "tuned sign-flip of ranks": (
+        "seed by seed, by ranks, each method at tuned values that other seeds choose; trials that diverged or failed "
+        "are worse than all others"
+    ),
     "sign test at any time": "seed by seed, by a sign test that is valid however often one looks",
 }
 
@@ -380,13 +383,13 @@ def _pairs_note(pairs: Sequence[Finding]) -> str:
 def _trends_note(contrasts: Contrasts) -> str:
     if contrasts.metric is not None:
         return (
-            "Does the metric increase or decrease with the swept hyperparameter? Test: slopes of ranks within each "
-            "seed, by flipping signs, by rank of the values; trials without a number are worst."
+            "Does the metric increase or decrease with the swept hyperparameter? Test: sign-flip test of the slopes "
+            "of ranks within each seed, over the ranks of the values; trials without a number are worst."
         )
-    test = _describe_tests(contrasts.trends, "slopes of the seeds' outcomes, by flipping signs", "Cochran-Armitage")
+    test = _describe_tests(contrasts.trends, "sign-flip test of the seeds' slopes", "Cochran-Armitage")
     return (
-        f"Does the success rate increase or decrease with the swept hyperparameter? Test: {test}, by rank of the "
-        "values."
+        f"Does the success rate increase or decrease with the swept hyperparameter? Test: {test}, over the ranks of "
+        "the values."
     )
 
 
@@ -402,13 +405,14 @@ def _describe_tests(tests: Iterable[TrendTest | TimesTest], paired: str, indepen
 def _comparison_note(against: Comparisons, rows: ResultRows) -> str:
     count = len(against.comparisons)
     repeats = f"{'repeats' if count == 1 else 'repeat'} the protocol of"
+    compared = f"{'is' if count == 1 else 'are'} compared with"
     differing = sum(c.verdict == "differs" for c in against.comparisons)
     difference = "Success rates differ"
     if against.metric is not None:
         difference = f"Means of {words.metric_title(against.metric, rows.metrics[against.metric])} differ"
     test = _test_names([c.finding for c in against.comparisons]) or "not tested"
     return (
-        f"{words.count_of(count, rows.noun)} {repeats if against.is_published else 'set beside'} {against.source}. "
+        f"{words.count_of(count, rows.noun)} {repeats if against.is_published else compared} {against.source}. "
         f"{difference} in {words.count_of(differing, rows.noun) if differing else 'none'} "
         f"({test}, two-sided, at {LEVEL:g} with Holm's correction). To agree means that no difference "
         "was detected with these seeds."

@@ -81,7 +81,7 @@ def advice(shares: Sequence[SourceShares]) -> str:
     cells = "" if len(growing) == 1 else f" in {count} of {words.count_of(len(growing), 'cell')}"
     return (
         f"For the next {MORE} trials, new {better} seeds reduce the standard error more than new seeds of the other "
-        f"source alone{cells}; new seeds of both in each trial, as with a plain count of seeds, reduce it the most. "
+        f"source alone{cells}. New seeds of both in each trial, as with a plain count of seeds, reduce it the most. "
         "Standard errors of the success rate:"
     )
 

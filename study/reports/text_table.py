@@ -115,7 +115,8 @@ def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
         >>> select(columns, ["sedes"])
         Traceback (most recent call last):
             ...
-        study.errors.InputError: --columns sedes: no such column; did you mean 'seeds'?; there is solved_at_mean, seeds
+        study.errors.InputError: --columns sedes: no such column; did you mean 'seeds'?; choose from
+        solved_at_mean, seeds
     """
     valid = [column.name for column in columns]
     matches = {
@@ -123,7 +124,7 @@ def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
     }
     unknown = [f"{name}: no such column{nearest(name, valid)}" for name in names if not matches[name]]
     if unknown:
-        raise InputError(f"--columns {'; '.join(unknown)}; there is {', '.join(valid)}")
+        raise InputError(f"--columns {'; '.join(unknown)}; choose from {', '.join(valid)}")
     return list(dict.fromkeys(column for name in names for column in matches[name]))
 
 

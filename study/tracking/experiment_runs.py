@@ -48,7 +48,7 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
         experiment_id, names = _experiment_id(client, experiment)
         runs = [] if experiment_id is None else list(runs_of(client, experiment_id, ""))
     if experiment_id is None:
-        hint = f"; there is {', '.join(names[:20])}" if names else "; there is none"
+        hint = f"; choose from {', '.join(names[:20])}" if names else "; it has no experiments"
         raise InputError(
             f"MLflow at {without_secret(uri)} has no experiment {experiment!r}{nearest(experiment, names) or hint}"
         )

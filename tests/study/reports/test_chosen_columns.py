@@ -90,4 +90,4 @@ def test_columns_that_are_not_there_are_one_error() -> None:
     with pytest.raises(InputError) as told:
         check_columns(cell_rows(*demo()), ["succes_rate", "seeds", "foo"])
     text = str(told.value)
-    assert "succes_rate: no such column; did you mean 'success_rate'?; foo: no such column; there is seeds," in text
+    assert "succes_rate: no such column; did you mean 'success_rate'?; foo: no such column; choose from seeds," in text

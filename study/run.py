@@ -269,6 +269,9 @@ class Run:
 
         Returns:
             True if training came to its end, False if it was stopped.
+
+        Raises:
+            ClusterError: if Ray is needed, but can't be started or has no room.
         """
         formed = self.resources.form(pending, self.folder, self.console)
         self._stop, options = threading.Event(), self.options
@@ -340,6 +343,7 @@ class Run:
 
         Raises:
             BusyError: if another driver has taken the study over.
+            StoreAwayError: if the store stays away too long.
         """
         patience_s = self.options.patience_s if finished else 0.0
         if (reason := self._taken_over(patience_s)) is not None:

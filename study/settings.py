@@ -163,7 +163,7 @@ def find_setting(name: str) -> str | None:
 
 
 def default_map(commands: Iterable[click.Command], settings: Mapping[str, Setting]) -> dict[str, dict[str, Any]]:
-    """Return click's defaults: by command, the settings among its options; a group also has those of its commands."""
+    """Return click's defaults: by command, its settings by name; for a group of commands, also the defaults of each."""
     defaults: dict[str, dict[str, Any]] = {}
     for command in commands:
         options = {param.name for param in command.params}

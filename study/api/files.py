@@ -156,6 +156,9 @@ def with_import_strings(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any
 
     A text under `train` stays unchanged. A notebook's function is written to a module, which can be imported within the
     context.
+
+    Raises:
+        InputError: if the function has no name at the top of its module, or can't be written into a module.
     """
     if not callable(train := content.get("train")):
         yield content

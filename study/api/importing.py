@@ -173,7 +173,7 @@ class ImportedRuns:
         return pd.DataFrame(self.content.table.to_pydict())
 
     def report(self) -> OutcomesReport:
-        """Return the report of these trials, with one row per group."""
+        """Return the report of these trials, with one row for each combination of values of the columns `by`."""
         from study.results.groups import assemble_group_report
 
         content = self.content

@@ -312,14 +312,22 @@ class Study:
         return self.results().failures
 
     def trials(self) -> pd.DataFrame:
-        """Return one row per trial with a result: `study.api.frames.TRIAL_COLUMNS`, hyperparameters and metrics."""
+        """Return one row per trial with a result: `study.api.frames.TRIAL_COLUMNS`, hyperparameters and metrics.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+        """
         from study.api import frames
 
         results = self.results()
         return frames.trials(results.table, results.plan.labels)
 
     def cells(self) -> pd.DataFrame:
-        """Return the rows of cells.csv, one per cell: hyperparameters, counts, rates and metrics with intervals."""
+        """Return the rows of cells.csv, one per cell: hyperparameters, counts, rates and metrics with intervals.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+        """
         from study.api import frames
         from study.reports import cells_rows
 
@@ -332,6 +340,9 @@ class Study:
         Args:
             trials: ids of trials; None for all, possibly many millions of rows. Unknown ids are ignored.
             metrics: names of the metrics to return; None for all. Unknown names are ignored.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
         """
         from study.api import frames
 
@@ -346,6 +357,7 @@ class Study:
             into: the folder to copy the files to; None to return their paths in the store, which must be a folder.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if no trial or more than one has that id, or the store isn't a folder and `into` is None.
         """
         from study.results.trial_files import local_files, trial_named
@@ -522,6 +534,9 @@ class Study:
 
         Args:
             results: the results to show; None to read them.
+
+        Raises:
+            UnknownStudyError: if the results must be read, and the store has no such study.
         """
         from study.results.study import print_results, results_as_json
 
@@ -650,7 +665,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the file exists already.
+            InputError: if the file exists already, or its folder doesn't.
+            StoreError: if the store can't be read, or the file can't be written.
         """
         from study.store import Store, write_export
 

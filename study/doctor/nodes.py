@@ -33,7 +33,7 @@ class Check:
     fix: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """Return the check as JSON data."""
+        """Return the check as JSON data; `finding` and `fix` are called ``found`` and ``mend`` there."""
         return {"name": self.name, "state": self.state, "found": self.finding, "mend": self.fix}
 
 

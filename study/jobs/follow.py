@@ -91,7 +91,7 @@ class JobStatus:
         return "waiting for machines: none of its workers has room yet" if beat is not None and beat.waiting else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the status as JSON data."""
+        """Return the status as JSON data, with times in ISO 8601, and `last_lines` as ``said``."""
         content = asdict(self)
         content["said"] = list(content.pop("last_lines"))
         content["wait"] = self.wait

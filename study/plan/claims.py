@@ -101,7 +101,7 @@ def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
 
 
 def final_looks(plan: Plan, table: TrialTable) -> tuple[ClaimLook, ...]:
-    """Return the look at each claim that was judged at the last planned seed.
+    """Return the final look at each claim whose verdict took all planned seeds; other claims have none.
 
     Args:
         plan: the study's plan, from `study.plan.until.extended`.

@@ -21,7 +21,11 @@ MOST_CONCURRENT = 32
 
 
 def shape_key(cell: Cell) -> ShapeKey:
-    """Return the part of a cell that must be equal among the trials of a pack."""
+    """Return the part of a cell that must be equal among the trials of a pack.
+
+    Raises:
+        ValueError: if no installed family has the cell's task.
+    """
     return (cell.task, *family_of(cell).shape(cell))
 
 

@@ -138,7 +138,7 @@ def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str,
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
-    """Write the table as a tabular, with the judging bound alone if both don't fit a paper's column."""
+    """Write the table of bounds as a tabular, with the judging bound alone if both don't fit a paper's column."""
     content, key_count = bounds_table(rows, findings), len(rows.keys)
     metrics = Column("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
     keys = [*latex.key_columns(rows, [row for row, _ in _lines(rows, findings)]), metrics]

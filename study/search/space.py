@@ -83,7 +83,7 @@ class Space:
 
     @cached_property
     def most_iterations(self) -> int:
-        """The most iterations of any cell; only the model can change them."""
+        """The most iterations of any cell; cells of one model have equal numbers."""
         # A hyperparameter without a default needs a value; any will do.
         chosen = {
             model: {name: p.choices[0] if p.choices else p.low for name, p in parameters.items()}

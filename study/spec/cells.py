@@ -26,6 +26,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
 
     Raises:
         ValueError: if the task doesn't exist with these values.
+        InputError: if `family` is None, and no installed family has the task.
 
     Example:
         >>> cell = canonical_cell("simple", "NAC-mul", {"sparsity_strength": 10.0})
@@ -42,7 +43,11 @@ def applied(values: Mapping[str, Any], inapplicable: Collection[str], family: Fa
 
 
 def cell_of_point(spec: Spec, model: str, point: Point) -> Cell:
-    """Make the cell of a point of a model's grid."""
+    """Make the cell of a point of a model's grid.
+
+    Raises:
+        ValueError: if the task doesn't exist with the point's values.
+    """
     values = {name: setting.value for name, setting in point.settings.items()}
     return canonical_cell(spec.task_name, model, applied(values, point.inapplicable, spec.family), spec.family)
 

@@ -56,7 +56,7 @@ def existing_run(run: Run) -> ExistingRun:
 
 
 def trial_id_of(run: Run) -> str:
-    """Return the id of a run's trial."""
+    """Return the trial's id from the tag of a trial's run."""
     return str(run.data.tags[TRIAL_ID])
 
 

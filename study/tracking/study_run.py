@@ -105,7 +105,7 @@ class StudyRun:
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def artifact(self, path: Path) -> None:
-        """Add a file or folder of the report to the run's artifacts, if these can be written from here."""
+        """Add a file or folder of the report to the run's artifacts; no-op if these can't be written from here."""
         if not self.keeps_files:
             return
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""The figures of a report; only these modules import matplotlib.
+"""The figures of a report; only these modules and those of a search's figures import matplotlib.
 
 names             names and formats of the figures
 all               every figure for which a report has content
@@ -12,10 +12,13 @@ survival          time to success
 heat_map          success rate over two numbers
 learning_curves   errors over the iterations
 gates, weights    learned gates and weights
-search_...        the course of a search, its choices, front and parameter importance; search_axes is shared
 dots              rows as the dots and lines of `panels`
 multiples         small multiples, and coloured fields
 axes              positions of rows on an axis, styles of curves, the legend
 scales            limits of axes, and marks for values beyond them
+texts             lengths and line breaks of texts
 style             colours, files, values at a pointer
+inline            figures embedded in a page
+
+The figures of a search are in `study.reports.search.figures`.
 """

@@ -62,7 +62,7 @@ class Across:
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
-        """Return the shift between neighbouring curves' points, so that their intervals don't overlap."""
+        """Return the shift between the points of neighbouring curves, if `slots` curves are drawn side by side."""
         return min(0.1, 0.56 / max(slots, 1)) * self.gap
 
     @property
@@ -72,7 +72,10 @@ class Across:
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: sizes to scale, other values at equal steps, and of many names only the first."""
+    """Place rows on the x axis: sizes to scale, other values at equal steps.
+
+    Of more than 20 names, only the rows with the first 20 are placed.
+    """
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
     is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
@@ -127,12 +130,15 @@ def handle(name: str, style: Mapping[str, Any]) -> Line2D:
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
-    """Choose the unit of an axis for numbers up to `largest`."""
+    """Return the unit of an axis for numbers up to `largest`: the number in a unit, and the unit's name."""
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 
 def count(result: Summary | Reference) -> str:
-    """Count the solved and judged, or else the ended, trials, and the planned ones if some are missing."""
+    """Return a text such as ``18 of 20``: the solved of the judged trials, or else the number of ended ones.
+
+    If trials are missing, the text says so, with the number of planned trials if it is known.
+    """
     text = f"{result.solved} of {result.judged}" if result.judged else words.count_of(result.ended, "trial")
     if result.complete:
         return text
@@ -140,7 +146,15 @@ def count(result: Summary | Reference) -> str:
 
 
 def forest(axes: Axes, names: Sequence[str], points: Sequence[Point], tips: Sequence[str], all_tips: Tips) -> None:
-    """Draw a dot with its interval for each name, from the top, with the texts at a pointer."""
+    """Draw a dot with its interval for each name, from the top.
+
+    Args:
+        axes: the axes to draw into.
+        names: the names on the y axis.
+        points: the value and the interval of each name; a missing value isn't drawn.
+        tips: the text at a pointer of each name.
+        all_tips: the texts of the figure, to which those of drawn dots are added.
+    """
     style = neutral() | {"linewidth": 0}
     for place, ((value, interval), tip) in enumerate(zip(points, tips, strict=True)):
         if value is not None:

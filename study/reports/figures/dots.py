@@ -103,7 +103,7 @@ class Clock:
     write: Notation
 
     def time(self, summary: Summary | Reference, unit: float = 1.0) -> Point:
-        """Return the mean time to success of solved trials, with its interval; None if it wasn't measured."""
+        """Return the mean time to success of solved trials, divided by `unit`, with its interval; None without one."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
         interval = getattr(summary, f"{self.statistic}_interval", None)
         return mean if mean is None else mean / unit, interval and (interval[0] / unit, interval[1] / unit)
@@ -209,7 +209,13 @@ class Lines:
 
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
-    """Lay out each curve, up to a readable number, with its references slightly to the right."""
+    """Lay out each curve, up to a readable number, with its references slightly to the right.
+
+    Args:
+        rows: the rows, at least one.
+        against: the references of rows; None without references.
+        clock: the unit of times.
+    """
     x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}
     source = against.source if against and beside else ""

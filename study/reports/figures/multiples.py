@@ -45,7 +45,7 @@ _SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 
 
 def columns(count: int, most: int = _MOST_COLUMNS) -> int:
-    """Choose the number of panels side by side.
+    """Choose the number of panels side by side, up to `most`, so that all rows are about equally full.
 
     Example:
         >>> [columns(count) for count in (1, 4, 5, 9, 10, 12)]
@@ -83,6 +83,9 @@ def grid(
         sharex: whether all panels share an x axis, labelled under the lowest of each column.
         sharey: whether all panels, or those of a row if each has its own x axis, share a y axis, labelled beside the
             first.
+
+    Returns:
+        The figure and its panels, row by row, without empty places.
     """
     count, across = len(titles), across or columns(len(titles))
     down = -(-count // across)
@@ -129,7 +132,7 @@ def _begin(height_in: float, handles: Sequence[Artist]) -> Figure:
 
 
 def heading(axes: Axes, title: str, width_in: float) -> float:
-    """Write a panel's title in a few lines up to the given width, and return its height in inches."""
+    """Write a panel's title in up to three lines of the given width, and return its height in inches; 0 if empty."""
     if not title:
         return 0.0
     text = texts.fit(title, width_in, _TITLE_LINES, "bold")
@@ -160,7 +163,7 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
 
 
 def write_label(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    """Write a text into a field."""
+    """Write a text of `FIELD_PT` points at the centre (x, y) of a field, in data coordinates."""
     style: Any = {"ha": "center", "va": "center_baseline", "fontsize": FIELD_PT, "in_layout": False}
     axes.text(x, y, text, color=colour, **style)
 
@@ -197,7 +200,7 @@ def colour_scale(
 
 
 def left_out(count: int, every: int, noun: str = "panels") -> str:
-    """Return a caption's sentence with the number of shown panels; empty if all are shown.
+    """Return a caption's sentence with the numbers of shown and of all panels or other items; empty if all are shown.
 
     Example:
         >>> left_out(12, 30), left_out(9, 9)

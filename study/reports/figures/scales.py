@@ -41,7 +41,11 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
-    """Return True if lower is better, values are nonnegative and unlimited, and they span a factor of 100 or more."""
+    """Return True if lower is better, the metric has no upper limit, and its values span a factor of 100 or more.
+
+    A negative value, or a zero of a metric whose lower limit isn't 0, makes it False. Values that aren't finite are
+    ignored.
+    """
     finite = [value for value in values if math.isfinite(value)]
     positive = [value for value in finite if value > 0]
     can_be_negative = metric.low != 0 and any(value <= 0 for value in finite)

@@ -25,7 +25,7 @@ def width_of(text: str, weight: str = "normal") -> float:
 
 
 def fit(text: str, width_in: float, lines: int = 1, weight: str = "normal") -> str:
-    r"""Break a text after commas and before brackets into at most `lines` lines, and cut lines that are too long.
+    r"""Break a text after commas and before brackets into at most `lines` lines, and cut lines wider than `width_in`.
 
     Example:
         >>> fit("one, two, three (four)", 0.5, lines=2), fit("one", 0.5)

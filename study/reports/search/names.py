@@ -63,7 +63,7 @@ _MEASURED = {"success_rate": SUCCESS_RATE} | {
 
 
 def measured(objective: Objective) -> Measured:
-    """Return the estimate in the report's tables for an objective."""
+    """Return the estimate of an objective that the report's tables show."""
     if objective.statistic in ("rate", "time"):
         return _MEASURED[objective.name]
     name = objective.title.partition(",")[0]

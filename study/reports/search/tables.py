@@ -94,7 +94,7 @@ def candidates_rows(search: SearchFindings) -> DataRows:
 
 
 def progress_note(search: SearchFindings) -> str:
-    """Describe the course of the search."""
+    """Return sentences on the suggestions, the trials that they took, and the confirmation by fresh seeds."""
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [

@@ -155,12 +155,20 @@ def _short(number: float) -> str:
 
 
 def area_pt2(seeds: int, most: int) -> float:
-    """Return the area of a candidate's dot, increasing in its number of seeds."""
+    """Return the area of a candidate's dot in square points, increasing from no seeds to the most seeds."""
     return _LEAST_PT2 + (_MOST_PT2 - _LEAST_PT2) * seeds / max(most, 1)
 
 
 def dots(axes: Axes, candidates: Sequence[Candidate], x: Sequence[float], y: Sequence[float], density: float) -> None:
-    """Draw candidates as dots sized by their number of seeds, small dots over large ones."""
+    """Draw candidates as dots sized by their number of seeds, small dots over large ones.
+
+    Args:
+        axes: the axes to draw into.
+        candidates: the candidates; at least one.
+        x: the place of each candidate.
+        y: the place of each candidate.
+        density: the opacity of the dots, in [0, 1].
+    """
     most = max(candidate.seeds for candidate in candidates)
     # One line of markers for each size: a scatter plot would write the outline of every dot to the file.
     for seeds in sorted({candidate.seeds for candidate in candidates}, reverse=True):
@@ -181,7 +189,7 @@ def shades() -> list[Artist]:
 
 
 def sizes(seeds: Sequence[int]) -> list[Artist]:
-    """Make the legend of `area_pt2`: the fewest seeds, the most, and a number between."""
+    """Make the legend of `area_pt2`: the fewest of the given numbers of seeds, the most, and one between."""
     counts = sorted(set(seeds))
     chosen = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
     return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in chosen]
@@ -230,6 +238,13 @@ def fresh_place(
     """Return the place of the estimate by fresh seeds on an objective's axis, and the ends of its interval.
 
     The place is NaN without an estimate, such as that of a time if no trial was solved.
+
+    Args:
+        search: the search.
+        rows: the report's rows.
+        row: the row of a confirmed candidate.
+        i: the index of the objective.
+        scale: the objective's axis.
     """
     value, interval = search_names.measured(search.objectives[i]).measure(rows.summaries[row])
     place = math.nan if value is None else scale.at(value)
@@ -282,7 +297,7 @@ def confirmed_notes(search: SearchFindings, rows: ResultRows, fresh: str) -> lis
 
 
 def part_of(search: SearchFindings, count: int) -> list[str]:
-    """Return a caption's sentence with the number of shown candidates; empty if all are shown."""
+    """Return a list with a caption's sentence on the number of shown candidates; empty if all are shown."""
     every = len(search.candidates)
     return [f"{count:,} of {every:,} candidates are shown, including the front."] if count < every else []
 

@@ -83,7 +83,7 @@ def _caption(rows: ResultRows, titles: str, exploded: int) -> str:
         "are omitted, since rows share seeds; the table has those of rows."
     )
     if exploded:
-        text += f" {words.count_of(exploded, 'value')} far beyond all others left out."
+        text += f" Left out: {words.count_of(exploded, 'value')} far beyond all others."
     if prod(len(series.levels(rows, key)) for key in rows.varying()) == len(rows.ended()):
         return text
     return text + " The rows don't fill the grid, so the means of two values may cover different values of the others."

@@ -52,7 +52,7 @@ def plot(overall: Overall | None) -> Drawn | None:
         axes_of.forest(axes, labels, [(estimate.value, estimate.interval) for *_, estimate in known], tip_texts, tips)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    against = "" if are_all else " Each method beside the one with the best interquartile mean."
+    against = "" if are_all else " Each method is compared with the one that has the best interquartile mean."
     caption = (
         f"Probability that a trial of the first method has a better {overall.title} than a trial of the second with "
         f"another seed, ties counted half; the mean over {len(overall.questions)} tasks, with 95% intervals that allow "

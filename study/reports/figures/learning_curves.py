@@ -122,7 +122,7 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
     fixed = [key for key in rows.varying() if key not in rows.select(shown).varying()]
     if fixed and len(shown) > 1:
         values = words.join_and([f"{rows.title(key)} {rows.text(shown[0], key)}" for key in fixed])
-        caption += f" All have {values}, as the best {rows.noun} has."
+        caption += f" All have {values}, like the best {rows.noun}."
     return Drawn("learning-curves", "Learning curves", caption, figure, tips)
 
 

@@ -197,5 +197,5 @@ def _caption(panels: Sequence[_Panel], curves: int, unknown: int) -> str:
     if any(len(members) == 1 for _, members in panels) and curves > 1:
         text += " Grey: the curves of the other panels."
     if unknown:
-        text += f" Left out, since not all of their times are known: rows, {unknown:,}."
+        text += f" Left out, since some of their times are unknown: {words.count_of(unknown, 'row')}."
     return text

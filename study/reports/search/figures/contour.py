@@ -81,7 +81,7 @@ def plot(search: SearchFindings | None) -> Drawn | None:
         up.up(panels[0], height)
     names = " and ".join(search_names.title(parameter) for parameter in pair)
     caption = _caption(search, len(candidates))
-    return Drawn("search-contour", f"What candidates were worth, over {names}", caption, figure, tips)
+    return Drawn("search-contour", f"Values of candidates over {names}", caption, figure, tips)
 
 
 def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:

@@ -169,7 +169,7 @@ def test_a_row_of_unknown_times_is_reported():
     rows = [group("a", [5, 9], [True, False]), group("b", [9, np.nan], [True, False])]
     drawing = survival.plot(groups(rows, ["method"]))
     assert len(curves(drawing.figure.axes[0])) == 1
-    assert "not all of their times are known: rows, 1" in drawing.caption
+    assert "some of their times are unknown: 1 row" in drawing.caption
 
 
 def test_only_the_first_twelve_panels_are_drawn():

@@ -373,6 +373,7 @@ class Study:
             trial: its id, or the first letters of it.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if no trial or more than one has that id, or its weights aren't stored.
         """
         import torch
@@ -401,6 +402,7 @@ class Study:
             The comparison: ``is_same``, the differences in results, and those in engine, device and versions.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if the trial doesn't exist or failed, or its code has changed.
         """
         from study.driver.repeat import repeat
@@ -420,6 +422,7 @@ class Study:
             The script: `text` is its text, and `write` writes it to a file.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if the trial doesn't exist, failed or has no learning curve, or no scripts exist for its task.
         """
         from study.driver.repeat import script
@@ -441,7 +444,8 @@ class Study:
             The certificate.
 
         Raises:
-            InputError: if there is nothing to compare with, or a trial can't be trained here.
+            UnknownStudyError: if the store has no such study.
+            InputError: if `share` isn't in (0, 1], there is nothing to compare with, or a trial can't be trained here.
             BusyError: if the study is running.
         """
         from study.driver.repeat import verify
@@ -550,6 +554,7 @@ class Study:
             name: one of `study.reports.figures.names.NAMES`, such as ``figure``, ``survival`` or ``learning-curves``.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if the name isn't a figure's, or the study has no data for the figure.
         """
         from study.reports.figures.names import NAMES
@@ -590,6 +595,7 @@ class Study:
             The paths of the written files.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if a file that isn't part of a report would be overwritten, a statistic or trial doesn't exist,
                 or the trial's weights aren't stored.
             ReportError: if a part of the report failed; all others are written.
@@ -612,7 +618,8 @@ class Study:
             The rows of comparison.csv, one per cell of both studies.
 
         Raises:
-            InputError: if no cell has a counterpart in the other study.
+            UnknownStudyError: if the store has no such study.
+            InputError: if the other study has no results, or no cell with a counterpart.
         """
         import pandas as pd
 
@@ -628,6 +635,7 @@ class Study:
             The number of published trials.
 
         Raises:
+            UnknownStudyError: if the store has no such study.
             InputError: if no MLflow address is set, or the study has no results.
             TrackingError: if MLflow can't be reached.
             ReportError: if a part of the report failed.

@@ -39,7 +39,7 @@ def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
 
 
 def shared_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Return an option's value if it may be used; a callback for `setting`.
+    """Return an option's value if it may be used, or None without one; a callback for `setting`.
 
     Raises:
         InputError: if the command line has a password, or only the working folder's ``study.toml`` names the server.

@@ -177,6 +177,11 @@ def standings(client: Client, study: str | None = None, store: str | None = None
 def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     """Return the status of one study.
 
+    Args:
+        client: a connected client.
+        study: the study's name.
+        store: its store; None if it was submitted for one store only.
+
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one for several stores, or not for that one.
@@ -191,6 +196,8 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
 
 def watch(client: Client, study: str, store: str | None = None) -> Iterator[tuple[JobStatus, Usage]]:
     """Yield a study's status and its cluster's load every two seconds, until the study has ended.
+
+    The arguments are those of `standing`.
 
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
@@ -223,6 +230,8 @@ class StopResult:
 
 def stop(client: Client, study: str, store: str | None = None) -> StopResult:
     """Ask a study to stop, and wait until it has saved checkpoints, published its results and ended.
+
+    The arguments are those of `standing`.
 
     Returns:
         The outcome; for a study that wasn't running, its status.

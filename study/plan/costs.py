@@ -27,7 +27,7 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
 
 
 def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]:
-    """Group trials with the same rows, in order of first occurrence.
+    """Group trials that draw the same training rows, in order of first occurrence.
 
     A trial whose rows aren't shared is a group of its own.
     """

@@ -29,7 +29,7 @@ def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]
 
 
 def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> list[tuple[Trial, ...]]:
-    """Divide a group into parts of about equal cost: between draws, or within draws if these are fewer than parts."""
+    """Divide a group into `count` parts of about equal cost: between draws, or within them if there are too few."""
     cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
     draws = by_draw(group, family)
     costs = [sum(cost_us[trial.cell] for trial in trials) for trials in draws]

@@ -63,7 +63,13 @@ _TYPES = {
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per cell: id, labels, hyperparameters and statistics; None where a value is missing."""
+    """Make one row per cell: id, labels, hyperparameters and statistics; None where a value is missing.
+
+    Args:
+        summaries: the cells with their results.
+        labels: the names of grid points, by cell id and axis.
+        named_metrics: as for `statistics_columns`.
+    """
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     statistics = statistics_columns(summaries, named_metrics)
     columns = _cell_columns([summary.cell for summary in summaries], statistics)

@@ -88,5 +88,10 @@ def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
 
 
 def statistic(summary: MetricSummary, field: str) -> dict[str, float | None]:
-    """Return a statistic of a metric and the ends of its interval, in columns named by the field."""
+    """Return a statistic of a metric and the ends of its interval by column; None where a number is missing.
+
+    Args:
+        summary: the metric's summary.
+        field: the summary's field with the statistic, such as ``median``; the columns' names begin with it.
+    """
     return {field: getattr(summary, field), **ends(f"{field}_", getattr(summary, f"{field}_interval"))}

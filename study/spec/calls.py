@@ -159,7 +159,7 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def pruning(self) -> Pruning | None:
-        """The rule that stops trials early; it never stops the trials that confirm a search's candidates."""
+        """The rule that stops trials early, except those that confirm a search's candidates; None without one."""
         if self.prune is None:
             return None
         settings = self.prune.model_dump()

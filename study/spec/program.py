@@ -41,7 +41,13 @@ def load_program(
 
 
 def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) -> ProgramFamily:
-    """Return the family of a program's trials, with the hyperparameters of the study file."""
+    """Return the family of a program's trials, with the hyperparameters of the study file.
+
+    Args:
+        spec: the study that names the program.
+        data: the file's content.
+        identity: the identity of the program's code, part of trial ids.
+    """
     kinds = {name: kind_of_values(values) if values else "any" for name, values in given_values(data).items()}
     kinds |= dict.fromkeys(_ranges_of_numbers(data), "number")
     return ProgramFamily(
@@ -134,7 +140,13 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
 
 
 def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode | None) -> Iterator[str]:
-    """Yield a notice for each likely oversight: no seed, unused hyperparameters, code that isn't part of trial ids."""
+    """Yield a notice for each likely oversight: no seed, unused hyperparameters, code that isn't part of trial ids.
+
+    Args:
+        spec: the study that names the program.
+        data: the file's content.
+        code: the program's code; None for a stored study, whose code isn't checked.
+    """
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:
         yield "the command has no {seed}, so all seeds of a cell are alike unless the program reads STUDY_SEED"

@@ -37,7 +37,7 @@ class ExistingRun:
 
     @property
     def content(self) -> tuple[bool, str | None]:
-        """True if it is unfinished, and the digest of the written part of its trial's result."""
+        """True if the run hasn't ended, and its digest, which is None if it is blank."""
         return self.running, self.digest
 
 

@@ -104,6 +104,11 @@ def runs_of(client: MlflowClient, experiment_id: str, where: str) -> Iterator[Ru
 
     New runs may move others to the next page, so repeated ones are skipped. In another order, such as by status, runs
     could also move to a page that was read already, and be missed.
+
+    Args:
+        client: MLflow's client.
+        experiment_id: MLflow's id of the experiment.
+        where: the filter in MLflow's syntax; empty for all runs.
     """
     run_ids: set[str] = set()
     token = ""

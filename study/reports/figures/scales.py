@@ -62,6 +62,12 @@ def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval
     times the spread. If all values keep a declared limit of the metric, that side has no fence, which is an infinite
     limit.
 
+    Args:
+        values: the values; those that aren't finite, or on a logarithmic axis not positive, are ignored. Without any
+            other, both limits are infinite.
+        metric: the metric's declaration.
+        is_log: whether the axis is logarithmic.
+
     Example:
         >>> fences([5.0, 4.5, 6.0, -1e30], Metric(), is_log=False), fences([0.01, 0.1, 1e28], Metric(), is_log=True)
         ((-495.0, 505.0), (0.0, 1000.0))
@@ -161,7 +167,13 @@ class Scale:
         return float(low * (high / low) ** share) if self.is_log else low + share * (high - low)
 
     def mark(self, axes: Axes, values: Sequence[tuple[float, float | None]], style: Mapping[str, Any]) -> None:
-        """Mark at the edge the values that the axis can't show; each is given with its position on the other axis."""
+        """Mark at the edge the values that the axis can't show.
+
+        Args:
+            axes: the panel, whose limits are already set.
+            values: each value with its position on the other axis; missing ones are ignored.
+            style: the style of the curve, whose colour is used.
+        """
         look = {name: style[name] for name in ("color", "zorder", "markerfacecolor", "alpha") if name in style}
         lost = [(at, value) for at, value in values if value is not None and not self.has(value)]
         is_y = self.which == "y"

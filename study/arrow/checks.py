@@ -37,7 +37,11 @@ def complaint(results: pa.Table) -> str | None:
     """Return the first reason why this package can't have written these results; None if it can.
 
     Args:
-        results: one row a trial; checking is slower if columns have several chunks.
+        results: one row a trial, with at least the columns of `EMPTY_RESULTS`; checking is slower if columns have
+            several chunks.
+
+    Raises:
+        ValueError: if a hyperparameter's JSON or range can't be decoded.
 
     Example:
         >>> from study.arrow import results_table
@@ -53,7 +57,7 @@ def complaint(results: pa.Table) -> str | None:
 
 
 def names_complaint(schema: pa.Schema) -> str | None:
-    r"""Describe the first column whose name, or its hyperparameter's or metric's, is unprintable; None without one.
+    r"""Describe the first unprintable name of a column, a hyperparameter or a metric; None if all are printable.
 
     Example:
         >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))

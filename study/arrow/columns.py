@@ -71,7 +71,10 @@ class Meaning:
 
         Args:
             taken: names of other columns; if its own is among them, its role is appended to its name.
-            type_: its type; by default that of its kind.
+            type_: its type; None for that of its kind.
+
+        Raises:
+            KeyError: if neither a type nor a kind is known.
         """
         name = self.name if self.name not in taken else f"{self.name} ({self.role})"
         metadata = {_ROLE: self.role} | ({_KIND: self.kind} if self.kind else {})
@@ -90,7 +93,7 @@ def column_of(field: pa.Field) -> Meaning | None:
 
 
 def hyperparameters_of(table: pa.Table | pa.Schema) -> list[str]:
-    """List the columns that hold hyperparameters, in order.
+    """List the names of the columns that hold hyperparameters, in order.
 
     Example:
         >>> from study.arrow import results_table
@@ -104,12 +107,12 @@ def hyperparameters_of(table: pa.Table | pa.Schema) -> list[str]:
 
 
 def metrics_of(table: pa.Table | pa.Schema) -> list[str]:
-    """List the columns that hold metrics, in order."""
+    """List the names of the columns that hold metrics, in order."""
     return _columns_of_role(table, METRIC)
 
 
 def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Add a column of nulls for each metric that the results lack."""
+    """Append a column of nulls for each named metric that the results lack."""
     for name in names:
         if name not in results.column_names:
             field = Meaning(METRIC, name, NUMBER).field(())

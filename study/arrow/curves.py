@@ -14,7 +14,8 @@ from study.records import Curve
 def curves_table(curves: Iterable[Curve]) -> pa.Table:
     """Convert learning curves to a table with a column for each metric that occurs.
 
-    A metric's column holds float32, or float64 if any of its arrays does.
+    A metric's column holds float32, or float64 if any of its arrays does; it is null for curves without the metric.
+    Without curves, the table has the columns of `EMPTY_CURVES`.
 
     Example:
         >>> curve = Curve("a", np.array([0, 100]), {"loss": np.array([0.5, 0.25])})

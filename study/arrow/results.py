@@ -31,10 +31,10 @@ _FIELDS = {name: "iterations" if name == "trained_iterations" else name for name
 def results_table(results: Iterable[Result]) -> pa.Table:
     """Convert results to a table with a column for each hyperparameter and metric that occurs.
 
-    Metrics that the family of one of the trials declares have a column, too.
+    Metrics that the family of one of the trials declares have a column, too. A value that a trial lacks is null.
 
     Args:
-        results: any number of results, of any tasks.
+        results: any number of results, even none, of any tasks.
 
     Returns:
         The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order.
@@ -55,7 +55,11 @@ def trials_table(trials: Iterable[Trial]) -> pa.Table:
 
 
 def table_results(table: pa.Table) -> list[Result]:
-    """Convert a table back to results."""
+    """Convert a table back to results; null metrics are left out.
+
+    Raises:
+        ValueError: if a trial has no outcome, as in `trials_table`.
+    """
     fields = [decoded(table[column], "") for column in RESULT_COLUMNS]
     metric_columns = [(c.name, name) for name, c in _columns(table).items() if c.role == METRIC]
     metrics = [table[name].to_pylist() for _, name in metric_columns]
@@ -71,7 +75,7 @@ def table_results(table: pa.Table) -> list[Result]:
 
 
 def table_cells(table: pa.Table) -> list[Cell]:
-    """Return the cell of each row."""
+    """Return the cell of each row, in the order of the rows."""
     columns = {name: column for name, column in _columns(table).items() if column.role == HYPERPARAMETER}
     names = [column.name for column in columns.values()]
     values = values_of(table, columns)
@@ -99,7 +103,7 @@ def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list
 
 
 def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the kind of each hyperparameter's column; the declared kind if no cell has a value."""
+    """Return the kind of each hyperparameter's column; if no cell has a value, the declared kind, or else `NONE`."""
     declared = {name: kind for cell in cells for name, kind in declared_kinds(cell).items()}
     names = dict.fromkeys(name for cell in cells for name in cell.values)
     kinds = {name: kind_of(cell.values.get(name) for cell in cells) for name in names}

@@ -25,7 +25,7 @@ WEIGHTS_SCHEMA = pa.schema(
 
 
 def weights_table(weights: Iterable[Weights]) -> pa.Table:
-    """Convert trained weights to a table of `WEIGHTS_SCHEMA`, one row a trial."""
+    """Convert trained weights, each of at least one array, to a table of `WEIGHTS_SCHEMA`, one row a trial."""
     rows = [
         {
             "trial_id": trial_weights.trial_id,
@@ -60,7 +60,7 @@ def stacked_weights(weights: Sequence[Weights]) -> dict[str, npt.NDArray[np.floa
     """Stack the arrays of several trials of a cell to shape [trials, ...].
 
     Args:
-        weights: those of at least one trial.
+        weights: those of at least one trial, with arrays of the same names and shapes.
 
     Example:
         >>> one, other = (Weights(name, 41, {"layer_1.bias": np.zeros(2, np.float32)}) for name in "ab")

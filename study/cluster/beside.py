@@ -55,7 +55,9 @@ class PackProcess:
             self._process.connection.send(content)
 
     def events(self, timeout_s: float) -> Iterator[Event | None]:
-        """Yield the events that arrive within a time; None when the code has been imported.
+        """Wait up to `timeout_s` seconds for an event, and yield those that have arrived; None for the imported code.
+
+        Nothing is yielded if no event has arrived in time.
 
         Raises:
             ChildProcessError: if the process has ended or sent invalid data.
@@ -101,6 +103,17 @@ class BesideScheduler:
         """Run bundles until all are done or the remaining ones are left; see `study.cluster.workers.Scheduler`.
 
         The process has ended then, so that no trial continues in it while another worker trains it.
+
+        Args:
+            bundles: the bundles to run.
+            shares: unused.
+            on_event: called with each event, in this process.
+
+        Returns:
+            An empty set, since no other workers were used.
+
+        Raises:
+            Exception: the error of `on_event` or `more`.
         """
         self._asked_s = time.monotonic()
         try:

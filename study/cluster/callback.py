@@ -95,7 +95,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._forget()
 
     def begin(self, queue: QueueHandle) -> None:
-        """Begin a round with its own queue."""
+        """Begin a round of Tune, whose workers get their packs from the given queue."""
         self._queue, self.reported = queue, False
         self._forget()
 
@@ -112,7 +112,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     @property
     def over(self) -> bool:
-        """True if nothing is left to do, or nothing more can be done."""
+        """True if the run must end: all packs are done, it was stopped, it has failed, or no worker can start."""
         gave_up = not self.reported and all(self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials)
         is_complete = not self.left and not self.may_grow
         return self._stop.is_set() or is_complete or self.failure is not None or (bool(self._trials) and gave_up)

@@ -33,14 +33,25 @@ class LocalScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles until all are done; see `study.cluster.workers.Scheduler`."""
-        with _restored_threads():
-            while bundles:
-                for pack in [pack for bundle in bundles for pack in bundle]:
-                    self._run(pack, on_event)
-                    if self.stop.is_set():
-                        return {_HERE}
-                bundles = self.more()[0] if self.more is not None else ()
+        """Run bundles until all are done or `stop` is set; see `study.cluster.workers.Scheduler`.
+
+        Args:
+            bundles: the bundles to run.
+            shares: unused.
+            on_event: called with each event, in this process.
+
+        Returns:
+            This process, as ``host:process``.
+
+        Raises:
+            Exception: the error of `on_event` or `more`.
+        """
+        while bundles:
+            for pack in [pack for bundle in bundles for pack in bundle]:
+                self._run(pack, on_event)
+                if self.stop.is_set():
+                    return {_HERE}
+            bundles = self.more()[0] if self.more is not None else ()
         return {_HERE}
 
     def _run(self, pack: Pack, on_event: Callable[[Event], None]) -> None:

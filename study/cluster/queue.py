@@ -112,7 +112,7 @@ class PackQueue:
         """Take back the packs of a worker that died or fell silent.
 
         Args:
-            worker: the worker.
+            worker: the worker; an unknown one has no packs.
             blame: True if its packs may be the cause.
             with_node: True if its node was lost.
 

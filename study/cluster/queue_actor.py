@@ -87,18 +87,26 @@ class QueueHandle:
     packs: list[Any]
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the actor, and return its result."""
+        """Call a method of the actor, and return its result.
+
+        Raises:
+            RayError: if the actor doesn't answer, or the method fails.
+        """
         return ray.get(getattr(self.actor, method).remote(*arguments, self.packs))
 
     def hand_out(self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float) -> HandedOut:
-        """Record that packs of a worker are done, and return its next ones."""
+        """Record that packs of a worker are done, and return its next ones, as `QueueActor.hand_out` does.
+
+        Raises:
+            RayError: if the actor doesn't answer.
+        """
         handed: HandedOut = self.call("hand_out", worker, kind, node, done, wait_s)
         return handed
 
 
 @contextmanager
 def open_queue(bundles: Sequence[Bundle], shares: Mapping[str, float] | None, may_grow: bool) -> Iterator[QueueHandle]:
-    """Start a queue on this machine; end it with the block.
+    """Start a queue on this machine, and yield its handle; end it with the block.
 
     Args:
         bundles: as for `PackQueue`.

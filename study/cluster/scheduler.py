@@ -71,6 +71,7 @@ class TuneScheduler:
 
         Raises:
             ClusterError: if Tune itself failed, or no worker can work.
+            Exception: the error of `on_event` or `more`, once all workers have stopped.
         """
         class_cache.ENV_VARS_TO_PROPAGATE -= _NOT_HANDED_ON
         callback = SchedulerCallback(bundles, shares, on_event, self.stop, self.silent_after_s, self.more)

@@ -55,7 +55,11 @@ class PackTrainable(tune.Trainable):
             raise ClusterError(f"worker {self._where['worker']} has other versions than the driver: {difference}")
 
     def step(self) -> dict[str, Any]:
-        """Train for about a second, and return the events in a report."""
+        """Train for about a second, and return the events in a report.
+
+        Raises:
+            RuntimeError: after a crash on a GPU, so that Tune restarts this worker in a new process.
+        """
         if self._crashed and self._kind == GPU:
             raise RuntimeError(BEGIN_ANEW)
         events: list[Event] = []

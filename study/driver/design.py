@@ -46,10 +46,13 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     Args:
         plan: the study's plan.
         root: the store's folder or URL; rates come from all of its studies.
-        wanted: a difference of success rates to compute the number of seeds for.
+        wanted: a difference of success rates, whose number of seeds is computed; None for none.
 
     Returns:
         The note; None if success isn't judged, nothing is compared, or the number of seeds isn't fixed in advance.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
     """
     spec = plan.spec
     if not spec.seed_design.is_plain or not spec.has_success:

@@ -130,15 +130,24 @@ class Engines:
         return True
 
     def key_on(self, devices: Iterable[str]) -> KeyOf:
-        """Return a function from a cell to the key that trials of a pack share on the given devices."""
+        """Return a function from a cell to the key that trials of a pack share on the given devices.
+
+        The function raises InputError if no engine trains the cell on one of them.
+        """
         kinds = tuple(devices)
         return cache(lambda cell: pack_key(self.options.engine, cell, kinds, self.own))
 
     def at_once(self, *, is_here: bool) -> AtOnce:
         """Return a function from a cell to the number of its trials that a GPU worker trains side by side.
 
+        The function returns None for a cell with any number of trials.
+
         Args:
             is_here: ask this process's GPU, instead of one of the cluster.
+
+        Raises:
+            InputError: if no engine trains a cell on a GPU.
+            ClusterError: if no worker of the cluster answers.
         """
         cells = {shape_key(cell): cell for cell in self.cells}
         query = partial(trials_at_once, self.options.engine, tuple(cells.values()), self.own)
@@ -154,7 +163,11 @@ class Engines:
         return at_once
 
     def slow_cells(self) -> list[str]:
-        """Return a sentence for each reason why trials train more slowly than others of their kind."""
+        """Return a sentence for each reason why trials train more slowly than others of their kind.
+
+        Raises:
+            InputError: if a cell has no engine.
+        """
         reasons: dict[str, None] = {}
         if self.options.engine == "auto" and self.own is None:
             for cell in self.cells:
@@ -164,7 +177,7 @@ class Engines:
         return [*reasons, *training_notices(self.cells, self.own)]
 
     def missing_ray(self) -> list[str]:
-        """Return a sentence on using all cores if this process trains only because Ray is missing."""
+        """Return one sentence on using all cores if this process trains only because Ray is missing; else none."""
         if not self.lacks_ray:
             return []
         return [
@@ -173,7 +186,7 @@ class Engines:
         ]
 
     def hidden_gpu(self) -> list[str]:
-        """Return a sentence if the device is ``auto`` and this machine has a GPU that torch can't use."""
+        """Return one sentence if the device is ``auto`` and this machine has a GPU that torch can't use; else none."""
         if self.options.device != "auto" or self.device != cluster.CPU or not _GPU_DRIVER.exists():
             return []
         return [
@@ -211,7 +224,14 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
 def resolve_to_estimate(plan: Plan, options: Options) -> Engines:
     """Return the engines of a study for an estimate of its cost.
 
-    The errors are those of `resolve`, except that neither the device nor the cells' engines are checked.
+    Args:
+        plan: the study's plan.
+        options: options of the run.
+
+    Raises:
+        InputError: if the study was read without its code, a recipe can't be trained, or the options and the study file
+            name different devices.
+        MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
     """
     return _proven(_unproven(plan, options), plan)
 

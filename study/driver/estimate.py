@@ -145,11 +145,12 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     Args:
         plan: the study's plan.
         options: options of the run.
-        difference: a difference of success rates to compute the number of seeds for.
+        difference: a difference of success rates, whose number of seeds is computed; None for none.
 
     Raises:
         InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray
             and it isn't installed.
+        StudyError: if the study's own results can't be read.
     """
     design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
@@ -227,6 +228,10 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
         pack: the pack, which trains for about a second.
         engine: the engine that trains it.
         device: ``cpu`` or ``cuda``.
+
+    Raises:
+        DeviceError: if the device isn't available.
+        Exception: the error of the user's task or model.
     """
     cell = pack.trials[0].cell
     engine.start(pack, device=device).advance(0.0)  # compiles what isn't compiled yet
@@ -251,6 +256,9 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
     Args:
         plan: the search's first plan, with cells at the ends of its ranges.
         options: options of the run.
+
+    Raises:
+        InputError: as `preview` does.
     """
     search = plan.spec.search
     assert search is not None

@@ -32,7 +32,7 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
         Sentences that describe the outcome.
 
     Raises:
-        InputError: if the trial fails; the message has its traceback.
+        InputError: if the trial fails, with its traceback in the message; or if the code can't be unpacked.
     """
     began_s, call_s = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:

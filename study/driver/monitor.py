@@ -97,6 +97,9 @@ class Monitor:
             plan: the study's plan so far.
             packs: the packs to run.
             pending: trials of the plan without a result.
+
+        Raises:
+            StoreError: if the stored outcomes can't be read.
         """
         self._open.add(packs)
         self._repository = self._repository or repository_of(plan.spec)
@@ -112,7 +115,11 @@ class Monitor:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Show progress during the block; then wait until the store has taken all results."""
+        """Show progress during the block; then wait until the store has taken all results.
+
+        Raises:
+            StoreError: as `wait` does.
+        """
         study = self._folder.name
         show = beating(self.board, study, self._console) if in_job() else live_board(self.board, self._console)
         with stored_heartbeat(self.board, self._folder) as keep, show as print_board:
@@ -131,13 +138,23 @@ class Monitor:
         """Wait until everything is stored and counted, or until the run is to stop.
 
         The next run finds the trials that are left.
+
+        Raises:
+            StoreError: as `__call__` does.
         """
         while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
             self._later.go_on()
             self._show()
 
     def __call__(self, event: Event) -> None:
-        """Handle an event."""
+        """Show an event, and store, count and publish the results that it announces.
+
+        Work on the store is postponed while the store is away.
+
+        Raises:
+            StoreAwayError: if the store is away for longer than `patience_s`.
+            StoreError: if results can't be read or written.
+        """
         if (jump_s := self._clock.jump_s()) is not None:
             self._notify(
                 f"this machine's clock was set {'ahead' if jump_s > 0 else 'back'} by {duration(abs(jump_s))}: "

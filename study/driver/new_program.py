@@ -65,7 +65,7 @@ class TriedProgram:
 
     @property
     def remarks(self) -> list[str]:
-        """Comments for the end of a study file."""
+        """Comments for the end of a study file; empty if there is nothing to remark."""
         remarks = []
         if "seed" not in self.program.placeholders:
             remarks = ["# No argument for the seed was found: the program must read it from the variable STUDY_SEED."]
@@ -129,7 +129,7 @@ def try_program(
         seed: the seed of the run.
 
     Raises:
-        InputError: if the program doesn't exist.
+        InputError: if the program can't be started, or its code can't be read.
     """
     code = read_program_code(_program(words), folder, include)
     ends = [place for place, word in enumerate(words, 1) if word in code.files or words[place - 2] == "-m"]
@@ -200,7 +200,8 @@ def find_results(folder: Path, printed: str) -> tuple[Results | None, list[str]]
         printed: its output.
 
     Returns:
-        The place of the results, None if there are none, and the names of the metrics, the likeliest first.
+        The place of the results and the names of at most four metrics, the likeliest first; None and an empty list if
+        no results are found.
     """
     for results in _candidates(folder, printed):
         steps = Steps()

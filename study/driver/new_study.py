@@ -58,7 +58,7 @@ def try_function(
         given: arguments that replace defaults.
 
     Raises:
-        InputError: as `study_of_function` does.
+        InputError: as `study_of_function` does, or if the function has no argument named in `given`.
     """
     content = {"study": name, "train": train, "metrics": {"loss": "lower"}, "seeds": 20}
     spec = parse_spec(as_yaml(content), source=f"{name}.yaml", folder=folder)
@@ -128,7 +128,12 @@ def direction_of(metric: str) -> str:
 
 
 def metric_lines(directions: Mapping[str, str], remark: str) -> list[str]:
-    """Return the `metrics` line of a study file, and a comment that proposes a success criterion."""
+    """Return the `metrics` line of a study file, and a comment that proposes a success criterion.
+
+    Args:
+        directions: ``lower`` or ``higher`` by metric, at least one.
+        remark: comment on the line.
+    """
     first, better = next(iter(directions.items()))
     bound = {"below": 0.1} if better == "lower" else {"at_least": 0.9}
     return [

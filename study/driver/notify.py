@@ -57,7 +57,7 @@ def notifying(study: str, console: Console) -> Iterator[News]:
         The news, to be filled in.
 
     Raises:
-        InputError: if the user's settings have mistakes; the block isn't run.
+        InputError: if the user's settings have mistakes; the block isn't run then.
     """
     command, news = notify_command(), News(study)
     if folder_notifies():

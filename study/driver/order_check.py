@@ -81,7 +81,16 @@ def checking_order(
 
 
 def explain(spec: Spec, first: Trial, second: Trial) -> str:
-    """Return a sentence on a trial's dependence on one trained before it; empty if none is known."""
+    """Return a sentence on a trial's dependence on one trained before it.
+
+    Args:
+        spec: the study.
+        first: the trial that is trained first.
+        second: the trial whose result may differ after the first.
+
+    Returns:
+        The sentence; empty if no dependence was found, or each trial has a process of its own.
+    """
     if not isinstance(spec, FunctionSpec) or spec.isolation is not None:
         return ""
     with order_check(spec) as conclude:

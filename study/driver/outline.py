@@ -71,6 +71,9 @@ def outline(plan: Plan, root: str | Path) -> Outline:
     Args:
         plan: the study's plan.
         root: the store's folder or URL.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
     """
     seeds: list[RenderableType] = []
     plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))
@@ -125,6 +128,9 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
     Args:
         plan: the study's plan, or a search's first one.
         root: the store's folder or URL.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
     """
     if plan.spec.seed_design.is_search:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
@@ -135,7 +141,11 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
 
 
 def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
-    """Return a study's outline, or a search's settings, as JSON data."""
+    """Return a study's outline, or a search's settings, as JSON data.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
+    """
     spec = plan.spec
     if spec.search is None:
         return outline(plan, root).as_json()
@@ -149,6 +159,9 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
     Args:
         plan: the search's first plan.
         root: the store's folder or URL.
+
+    Raises:
+        StudyError: if the study's own record or results can't be read.
     """
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.search import cost, read_record, rungs
@@ -183,6 +196,12 @@ def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
         plan: the plan of the cells.
         cells: some of its cells.
         root: the store's folder or URL.
+
+    Returns:
+        A sentence for each warning; empty if references set the success criterion.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
     """
     with_iterations = [cell for cell in dict.fromkeys(cells) if cell.iterations]
     models = {cell.model for cell in with_iterations}
@@ -265,7 +284,13 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
 
 
 def results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
-    """Read the results of the plan's cells from all studies of the store."""
+    """Read the results of the plan's cells from all studies of the store, one row a trial.
+
+    Other studies that can't be read are skipped.
+
+    Raises:
+        StudyError: if the study's own results can't be read.
+    """
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
     read = _read_studies(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())
     tables = [table.filter(pc.is_in(table["cell_id"], value_set=cell_ids)) for table in read]

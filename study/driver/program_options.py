@@ -32,7 +32,11 @@ class Arguments:
 
 
 def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
-    """Return the options in a help text, each with its value's name (None for a flag) and its default."""
+    """Return the options in a help text, except ``help`` and ``version``.
+
+    Returns:
+        By option, without its hyphens: the name of its value, None for a flag; and its default, empty if unknown.
+    """
     options: dict[str, tuple[str | None, str]] = {}
     blocks: list[list[str]] = []
     for line in help_text.splitlines():
@@ -55,6 +59,11 @@ def arguments_of(
     """Replace a command's values by placeholders, and add missing options.
 
     Options are added for the seed, the folder and swept hyperparameters.
+
+    Args:
+        words: the words after the program.
+        options: the program's options, from `options_in`.
+        swept: the option of each swept hyperparameter.
     """
     arguments, given, place = Arguments(), set[str](), 0
     while place < len(words):

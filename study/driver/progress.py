@@ -145,7 +145,11 @@ class Board:
         return f"{who} until the {names} engine is compiled, once on each machine: {elapsed}"
 
     def done(self, pack_id: str, results: Sequence[Result]) -> None:
-        """Record a pack's results."""
+        """Record a pack's results.
+
+        Raises:
+            KeyError: if the pack has ended already, or isn't one of those begun.
+        """
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._count(self._work.pop(pack_id) - (last.iteration * last.trials if last else 0))
@@ -166,7 +170,11 @@ class Board:
         return self._failures.failures()
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
-        """Record a pack's split into parts."""
+        """Record a pack's split into parts.
+
+        Raises:
+            KeyError: as `done` does.
+        """
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left += last.iteration * last.trials if last else 0
@@ -175,7 +183,11 @@ class Board:
         self._packs |= {part.id: part for part in parts}
 
     def failed(self, pack_id: str, results: Sequence[Result]) -> None:
-        """Record a pack's final crash, with the failed results of its trials."""
+        """Record a pack's final crash, with the failed results of its trials.
+
+        Raises:
+            KeyError: as `done` does.
+        """
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
         self._left -= self._work.pop(pack_id) - (last.iteration * last.trials if last else 0)
@@ -304,7 +316,7 @@ class ClockJumps:
         self._apart_s = time_of_day() - steady()
 
     def jump_s(self) -> float | None:
-        """Return the change of the clock since the last call, in seconds; None if below 30 s."""
+        """Return the change of the clock since the last call, in seconds, > 0 if set ahead; None if below 30 s."""
         apart_s = self._time_of_day() - self._steady()
         jump_s, self._apart_s = apart_s - self._apart_s, apart_s
         return jump_s if abs(jump_s) >= _JUMP_S else None
@@ -336,7 +348,7 @@ def preparation_text(step: Preparing) -> str:
 
 @contextmanager
 def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
-    """Show a changing board: in place on a terminal or in a notebook, otherwise in a line every few seconds.
+    """Show a changing board: in place on a terminal or in a notebook, otherwise in lines at least four seconds apart.
 
     Yields:
         A function to call after each change.
@@ -379,7 +391,7 @@ def _cell_line() -> Callable[[str], None]:
 
 @contextmanager
 def waiting(console: Console, work: str) -> Iterator[None]:
-    """Show a message during the block: in place on a terminal, otherwise in lines.
+    """Show a message during the block: in place on a terminal, otherwise every four seconds with the time so far.
 
     Args:
         console: where to show it.

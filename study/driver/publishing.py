@@ -43,7 +43,14 @@ class Publication:
         self.publisher = publisher
 
     def judge_again(self, patience_s: float) -> None:
-        """Publish the present outcomes of trials that are judged only at the end."""
+        """Publish the present outcomes of trials that are judged only at the end.
+
+        Args:
+            patience_s: seconds that the store may be away.
+
+        Raises:
+            StoreAwayError: if the store is away for longer.
+        """
         if self.publisher is not None:
             self._packs.judge(self._patience(self._folder.read_results, patience_s))
             self.publisher.catch_up()
@@ -52,6 +59,10 @@ class Publication:
         """Write and store the report, and queue MLflow's views of the whole study.
 
         Failures of single parts are kept in `results.parts`.
+
+        Raises:
+            StoreError: if the report can't be stored.
+            BusyError: if another driver has taken the study over.
         """
         publisher = self.publisher
         if publisher is not None:
@@ -83,6 +94,9 @@ def publication(
         uri: the MLflow server; None to publish nothing there.
         console: where missed results are reported.
         patience: waits for a store that is away.
+
+    Raises:
+        StoreAwayError: if the store is away for longer than `patience` allows.
     """
     without = in_series_only(plan.metrics, plan.spec.named_metrics)
     packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)

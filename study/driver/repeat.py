@@ -86,7 +86,9 @@ def repeat(
         device: ``cpu`` or ``cuda``; None for the device that trained the trial.
 
     Raises:
-        InputError: if a trial isn't stored, failed, was stopped early, isn't in the plan, or can't be trained here.
+        InputError: if a trial isn't stored, failed, was stopped early, isn't in the plan, or can't be trained here; it
+            is raised while iterating.
+        StoreError: if the store can't be read.
     """
     folder = Store(root, read_only=True).open(plan.spec.study)
     results = folder.read_results()
@@ -176,6 +178,7 @@ def verify(
 
     Raises:
         InputError: if the study has no trial with a result, or one can't be trained here.
+        StoreError: if the store can't be read or written.
         BusyError: if the study is running.
     """
     folder = Store(root).open(plan.spec.study)

@@ -72,6 +72,9 @@ class Resources:
             pending: trials to train.
             folder: the study's part of the store, with its checkpoints.
             console: where notices of bad files are shown.
+
+        Raises:
+            InputError: if no engine trains a cell.
         """
         first_notice = len(folder.notices)
         checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
@@ -156,6 +159,10 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
         plan: the study's plan.
         attempt: the driver's attempt.
         console: where remarks and the start of the workers are shown.
+
+    Raises:
+        InputError: as `workers` does.
+        ClusterError: as `workers` does.
     """
     for sentence in (*plan.spec.family.remarks, *engines.slow_cells(), *engines.hidden_gpu()):
         console.print(sentence, style="yellow")
@@ -177,7 +184,7 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
 
     Raises:
         InputError: if no engine trains a cell.
-        ClusterError: if a worker has no room.
+        ClusterError: if Ray can't be started or reached, a node has other versions, or a worker has no room.
     """
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.

@@ -39,6 +39,10 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
     Returns:
         The driver's exit code; 130 if it was asked to end, 1 if it was killed too often.
 
+    Raises:
+        OSError: if the command can't be started.
+        ValueError: outside the main thread.
+
     Example:
         >>> keep([sys.executable, "-c", "raise SystemExit(2)"], print)
         2

@@ -48,18 +48,27 @@ class Training(ABC):
 
     @abstractmethod
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Return each trial's result, curve and weights, in the pack's order; only when `done`."""
+        """Return each trial's result, curve and weights, in the pack's order; trials may lack a curve or weights.
+
+        Raises:
+            ValueError: if it isn't `done`.
+        """
 
     def close(self) -> None:  # noqa: B027  # most engines have no background work
         """End all background work; the last call on a pack, done or not."""
 
 
 def latest_by_cell(trials: Sequence[Trial], values: Sequence[float | None]) -> dict[str, tuple[float, int]]:
-    """Return the mean latest value and the number of values by cell; None and values that aren't finite don't count.
+    """Return each cell's mean latest value and its number of values, by cell id.
+
+    None, NaN and infinite values don't count; a cell without other values is left out.
 
     Args:
         trials: the trials.
-        values: the latest value of each trial.
+        values: the latest value of each trial, in the same order.
+
+    Raises:
+        ValueError: if the lengths differ.
     """
     values_by_cell: dict[str, list[float]] = {}
     for trial, value in zip(trials, values, strict=True):
@@ -103,7 +112,7 @@ class Engine(ABC):
     backends: tuple[str, ...] = ()
 
     def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Engine:
-        """Return the engine with folders for its trials' files.
+        """Return the engine with folders for its trials' files; by default, the engine itself.
 
         Args:
             folders: the folders.
@@ -112,7 +121,7 @@ class Engine(ABC):
         return self
 
     def prepare(self, cell: Cell) -> None:
-        """Do one-time work on a machine, such as compiling, by training a trial of the cell for a moment."""
+        """Do one-time work on a machine, such as compiling; by default, train a trial of the cell for a moment."""
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:
@@ -132,7 +141,7 @@ class Engine(ABC):
         """Estimate the memory that the pack needs on its device, in MiB."""
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Return the number of a cell's trials that this machine's device trains side by side; None for any number."""
+        """Return the number of a cell's trials that this machine's GPU trains side by side; by default None for any."""
         return None
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
@@ -151,4 +160,6 @@ class Engine(ABC):
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine.
             DeviceError: if the device isn't available.
+            DeviceMemoryError: if the device has no room for the pack.
+            InputError: if the user's code can't be loaded, or can't train the cell.
         """

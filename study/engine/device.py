@@ -62,10 +62,10 @@ def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
 
     Args:
         peak_bytes: trains a pack of the given size for a moment, and returns its peak memory.
-        free_bytes: the device's free memory.
+        free_bytes: the device's free memory, of which 80 % are used.
 
     Returns:
-        At least 1.
+        The number of trials, at least 1, even if a single one doesn't fit.
 
     Example:
         >>> trials_that_fit(lambda trials: 1000 + 50 * trials, free_bytes=10_000)

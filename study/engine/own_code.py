@@ -27,7 +27,8 @@ class OwnCode:
         """Return this process's only folder of the code; it holds the modules imported from it.
 
         Raises:
-            InputError: if a required package isn't installed in its version.
+            InputError: if a required package isn't installed in its version, or the archive or its copy was changed.
+            OSError: if the copy can't be written.
         """
         check_distributions(self.distributions)
         path = unpacked(self.archive, self.digest, code_cache()) if self.archive else None

@@ -24,7 +24,7 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
         own: the study's own engine. Cells that it refuses are trained by engines of their family, if there are any.
 
     Raises:
-        InputError: if the named engine refuses the cell, or no engine takes it.
+        InputError: if there is no such engine, the named engine refuses the cell, or no engine takes it.
     """
     engines = _engines(name, cell, own)
     passed: dict[str, str] = {}
@@ -70,6 +70,9 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
         cell: the cell that it trains.
         device: ``cpu`` or ``cuda``; engines without it aren't listed.
 
+    Returns:
+        The reasons by engine; empty if there is no such engine.
+
     Example:
         >>> from study.spec.cells import canonical_cell
         >>> passed_over(engine_named("torch"), canonical_cell("simple", "NMU-normalized", {}), "cpu")
@@ -82,7 +85,11 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
 
 def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) -> list[int | None]:
-    """Return, for each cell, the number of trials that this machine's GPU trains side by side; see `Engine`."""
+    """Return, for each cell, the number of trials that this machine's GPU trains side by side; see `Engine`.
+
+    Raises:
+        InputError: as `engine_for` does.
+    """
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 
 

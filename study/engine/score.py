@@ -86,12 +86,12 @@ class Scores(ABC):
 
     @property
     def solved(self) -> int:
-        """Count the trials whose metrics have met the criterion."""
+        """Number of trials whose metrics have met the criterion at some evaluation so far."""
         return int((self._solved_at != NO_STEP).sum())
 
     @property
     def diverged(self) -> int:
-        """Count the trials whose latest evaluation isn't finite."""
+        """Number of trials whose latest evaluation isn't finite; 0 before the first."""
         return int((~self._is_finite(self._last())).sum()) if self._made else 0
 
     @property
@@ -153,7 +153,7 @@ class Scores(ABC):
         self._ended_at = arrays["score/ended_at"].copy()
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Return each trial's result.
+        """Return each trial's result, without metrics that are NaN at the best step.
 
         Args:
             trials: the pack's trials.
@@ -184,7 +184,7 @@ class Scores(ABC):
         return results
 
     def curves(self, trials: Sequence[Trial]) -> list[Curve]:
-        """Return each trial's curve."""
+        """Return each trial's curve, up to its last evaluation."""
         last = self._last()
         steps = np.arange(self._made, dtype=np.int64) * self.protocol.evaluate_every
         return [

@@ -19,16 +19,20 @@ _GENERATORS = "generators.npz"
 
 
 def step_of(checkpoint: Path) -> int:
-    """Return the step of a checkpoint: the first number in its name."""
+    """Return the step of a checkpoint: the first number in its name.
+
+    Raises:
+        IndexError: if the name has no number.
+    """
     return int(re.findall(r"\d+", checkpoint.name)[0])
 
 
 def latest(folder: Path, pattern: str, is_complete: Callable[[Path], bool] = Path.exists) -> Path | None:
-    """Return the complete checkpoint with the greatest step, or None.
+    """Return the complete checkpoint with the greatest step; None if there is none.
 
     Args:
         folder: the folder of checkpoints.
-        pattern: glob pattern of checkpoint names.
+        pattern: glob pattern of checkpoint names, each with its step as the first number.
         is_complete: returns True for a complete checkpoint.
     """
     return max(filter(is_complete, folder.glob(pattern)), key=step_of, default=None)
@@ -41,6 +45,9 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
         folder: the trial's folder.
         step: the checkpoint's step.
         write: writes the checkpoint's files into a given folder.
+
+    Raises:
+        OSError: if the folder can't be written, or has a checkpoint of this step.
     """
     earlier = list(folder.glob("checkpoint-*"))
     unfinished = folder / "unfinished-checkpoint"
@@ -54,16 +61,24 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
 
 
 def restore_generators_of(checkpoint: Path) -> None:
-    """Restore the global generators from a checkpoint."""
+    """Restore the global generators from a checkpoint that `write_checkpoint` wrote.
+
+    Raises:
+        KeyError: if the checkpoint has a state of torch, and torch isn't imported.
+    """
     with np.load(checkpoint / _GENERATORS, allow_pickle=False) as arrays:
         restore_generators(arrays)
 
 
 def generators() -> dict[str, npt.NDArray[Any]]:
-    """Return the states of the global generators as arrays."""
+    """Return the states of the global generators of `random`, numpy and, if imported, torch (CPU), as arrays."""
     return state_arrays(asdict(GeneratorStates.now()))
 
 
 def restore_generators(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Restore the global generators from the result of `generators`."""
+    """Restore the global generators from the result of `generators`.
+
+    Raises:
+        KeyError: if the arrays have a state of torch, and torch isn't imported.
+    """
     GeneratorStates(**state_of(arrays)).restore()

@@ -33,7 +33,7 @@ class ReportTo(keras.callbacks.Callback):
         self._trial, self._reports = trial, Reports(trial, names)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Resume from the last checkpoint."""
+        """Resume from the last checkpoint, if there is one."""
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             self.model.optimizer.build(self.model.trainable_variables)
             self.model.load_weights(checkpoint / _WEIGHTS)
@@ -41,7 +41,7 @@ class ReportTo(keras.callbacks.Callback):
             restore_generators_of(checkpoint)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Report the epoch and write a checkpoint."""
+        """Report the epoch, write a checkpoint, and stop training if the trial should stop."""
         self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
         write_checkpoint(self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS))
 

@@ -41,18 +41,18 @@ class ReportTo(ModelCheckpoint):
         return state | {"generators": tensors}  # Lightning refuses to load numpy arrays
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the callback's state."""
+        """Restore the callback's state; `on_fit_start` restores the generators."""
         super().load_state_dict(state_dict)
         self._generators = {name: tensor.numpy() for name, tensor in state_dict["generators"].items()}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restore the global generators before the data are shuffled."""
+        """Restore the global generators before the data are shuffled, and stop if the trial should stop."""
         if self._generators is not None:
             restore_generators(self._generators)
         trainer.should_stop = self._trial.should_stop
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Report the epoch and write a checkpoint."""
+        """Report the epoch, write a checkpoint, and stop training if the trial should stop."""
         trainer.should_stop |= self._reports.add(trainer.current_epoch + 1, trainer.callback_metrics)
         super().on_train_epoch_end(trainer, pl_module)
 

@@ -13,11 +13,12 @@ def needed(module: str, package: str) -> Iterator[None]:
     """Turn the failed import of a library into an error with the command to install it.
 
     Args:
-        module: the library's module, such as `transformers`.
+        module: the library's top-level module, such as `transformers`.
         package: the argument of `pip install`.
 
     Raises:
         MissingPackageError: if the module isn't installed.
+        ModuleNotFoundError: if another module isn't installed, such as one that the library imports.
     """
     try:
         yield

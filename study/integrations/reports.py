@@ -46,14 +46,17 @@ class Reports:
                     self._hand_over(*json.loads(line))
 
     def add(self, step: int, values: Mapping[str, Any]) -> bool:
-        """Report the numbers in `values`, unless the step was reported before.
+        """Report the numbers in `values`, unless this step or a later one was reported before.
 
         Args:
             step: the step, > 0.
-            values: values by the library's names; values that aren't numbers are skipped.
+            values: values by the library's names; those that `float` can't convert are skipped.
 
         Returns:
             True if training should stop.
+
+        Raises:
+            RuntimeError: as `study.Trial.report` does.
         """
         if step > (self._trial.last_step or 0):
             numbers = dict(self._numbers(values))

@@ -33,6 +33,9 @@ class ReportTo:
 
         Returns:
             True if training should stop.
+
+        Raises:
+            RuntimeError: as `study.Trial.report` does.
         """
         self._trial.report(step, metrics)
         self._trial.save({"step": step, "model": dumps(model), "generators": generators()})
@@ -40,13 +43,16 @@ class ReportTo:
 
 
 def last_checkpoint(trial: Trial, trusted: Collection[str] = ()) -> tuple[Any, int] | None:
-    """Return an interrupted trial's last model and its step; None for a new trial.
+    """Return an interrupted trial's last model and its step, and restore the global generators; None for a new trial.
 
     Nothing is unpickled. skops loads objects of scikit-learn's types and of the types in `trusted` only.
 
     Args:
         trial: the trial.
         trusted: names of further types in the model, such as `mylab.models.Mine`.
+
+    Raises:
+        skops.io.exceptions.UntrustedTypesFoundException: if the model has an object of another type.
     """
     if trial.resume is None:
         return None

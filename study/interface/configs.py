@@ -60,7 +60,7 @@ def leaves_of(annotation: Any, default: Any, prefix: str = "") -> Iterator[Leaf]
         prefix: prefix of the leaves' names.
 
     Raises:
-        ValueError: if the annotations of a dataclass can't be evaluated.
+        ValueError: if the annotations of a dataclass can't be evaluated; it is raised while iterating.
 
     Example:
         >>> @dataclasses.dataclass
@@ -94,7 +94,9 @@ def built(
         convert: converts a leaf's value to its annotation, or returns `REQUIRED` to omit it.
 
     Raises:
-        ValueError: if annotations can't be evaluated, or a dict needs OmegaConf and that isn't installed.
+        ValueError: if annotations can't be evaluated, a pydantic model rejects the values, or a dict needs OmegaConf
+            and that isn't installed.
+        TypeError: if a dataclass lacks the value of a field without a default.
 
     Example:
         >>> @dataclasses.dataclass

@@ -56,7 +56,7 @@ class Bound:
 
 
 def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> bool:
-    """Return True if metrics meet all bounds of a criterion.
+    """Return True if metrics meet all bounds of a criterion; NaN meets none, and any metrics meet an empty criterion.
 
     Args:
         metrics: values by metric.
@@ -75,12 +75,15 @@ def is_success(metrics: Mapping[str, float], criterion: Mapping[str, Bound]) -> 
 def first_success(
     steps: npt.NDArray[np.int64], curves: Mapping[str, npt.NDArray[np.float64]], criterion: Mapping[str, Bound]
 ) -> int | None:
-    """Return the first step within all bounds, or None; later steps may violate them.
+    """Return the first step within all bounds; later steps may violate them.
 
     Args:
         steps: the steps, int64 [steps].
         curves: values at these steps by metric, each float64 [steps].
         criterion: bounds by metric.
+
+    Returns:
+        The step; None if no step is within the bounds. With an empty criterion, it is the first step.
 
     Raises:
         KeyError: if a metric of the criterion is missing.
@@ -97,7 +100,7 @@ def first_success(
 
 
 def in_words(criterion: Mapping[str, Bound]) -> str:
-    """Format a criterion as text.
+    """Format a criterion as text; empty for an empty criterion.
 
     Example:
         >>> in_words({"accuracy": Bound(at_least=0.95), "loss": Bound(below=2e-3)})

@@ -28,7 +28,7 @@ def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
     """Return the hyperparameter declared by JSON data of `as_json`.
 
     Raises:
-        KeyError: if the data have no schema.
+        KeyError: if the data have no key ``schema``.
 
     Example:
         >>> from pydantic import TypeAdapter

@@ -68,7 +68,11 @@ class FunctionFamily(Family):
         return self.code
 
     def may_be_left_out(self, name: str) -> bool:
-        """Return True if an argument has a default."""
+        """Return True if an argument has a default.
+
+        Raises:
+            KeyError: if there is no such argument.
+        """
         return self.hyperparameters[name].default is not REQUIRED
 
     @property

@@ -42,5 +42,5 @@ def is_pack_layer(object_: object) -> TypeGuard[type[Any]]:
 
 
 def pack_layers(module: nn.Module) -> dict[str, Any]:
-    """Return the pack layers in a module, by their paths."""
+    """Return the pack layers in a module, by their paths; the module itself has an empty path."""
     return {path: part for path, part in module.named_modules() if is_pack_layer(type(part))}

@@ -166,6 +166,7 @@ class PackedFamily(Family):
 
         Raises:
             ValueError: if a value without a default is missing, or a value has the wrong type.
+            KeyError: if there is no such model.
         """
         declared = self._declarations_for(model)
         filled: dict[str, Any] = dict.fromkeys(self.hyperparameters)

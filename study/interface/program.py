@@ -166,6 +166,8 @@ def text_of(value: Any) -> str:
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as nested tables of a configuration, split at the dots in their names.
 
+    No name may be a table of another one, as ``model`` is of ``model.width``.
+
     Example:
         >>> nested({"lr": 0.1, "model.width": 8, "model.depth": 2})
         {'lr': 0.1, 'model': {'width': 8, 'depth': 2}}

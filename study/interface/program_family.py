@@ -45,7 +45,11 @@ _TYPES: dict[str, Any] = {
 
 
 def hyperparameter_of(kind: str) -> Hyperparameter:
-    """Return a hyperparameter of a kind of `kind_of_values`."""
+    """Return a hyperparameter of a kind of `kind_of_values`.
+
+    Raises:
+        KeyError: if there is no such kind.
+    """
     return Hyperparameter(type=_TYPES[kind], default=None, is_searchable=True)
 
 
@@ -53,7 +57,8 @@ def kind_of_values(values: Sequence[Any]) -> str:
     """Infer the kind of a program's hyperparameter from all its values in a study file.
 
     Returns:
-        ``whole``, ``number``, ``flag``, ``text``, or ``any`` for other or mixed values.
+        ``whole``, ``number``, ``flag``, ``text``, or ``any`` for other or mixed values, None included. No values give
+        ``flag``.
 
     Example:
         >>> [kind_of_values(given) for given in ([1, 2.0], [1, 0.5], [True], ["adam"], [1, "auto"], [[8, 8]])]

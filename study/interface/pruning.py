@@ -71,7 +71,7 @@ class Pruning:
 
         Args:
             value: the trial's best value so far.
-            others: the best values of trials of other cells at the rung.
+            others: the best values of trials of other cells at the rung; if fewer than `after`, the trial continues.
         """
         if len(others) < self.after:
             return False
@@ -126,6 +126,9 @@ class Comparison:
         Args:
             step: the step.
             metrics: the trial's metrics by name.
+
+        Raises:
+            KeyError: if the compared metric is missing.
         """
         if step == self.iterations or not all(map(math.isfinite, metrics.values())):
             return False

@@ -85,7 +85,7 @@ class References:
 
     @property
     def count(self) -> int:
-        """Number of counted references."""
+        """Number of counted references; 0 without metrics."""
         return min(map(len, self.values.values()), default=0)
 
 
@@ -143,6 +143,9 @@ class ReferenceCriterion:
             references: references of the question.
             metric: a key of `higher_is_better`.
             kind: kind of the bound; None for the study's kind.
+
+        Raises:
+            ValueError: as `reference_bound` does.
         """
         values, is_higher = references.values[metric], self.higher_is_better[metric]
         return reference_bound(values, kind or self.kind, self.level, higher_is_better=is_higher)

@@ -21,6 +21,10 @@ def seeded(object_: T) -> T:
     Returns:
         The same object.
 
+    Raises:
+        AttributeError: if the object can't have attributes, such as a built-in function.
+        TypeError: if it is a built-in class.
+
     Example:
         >>> @seeded
         ... def train(seed, *, width: int = 32):

@@ -174,6 +174,9 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 def has_open_config(called: Callable[..., Any]) -> bool:
     """Return True if there is an argument `config` that accepts any hyperparameters: a dict without fields.
 
+    Raises:
+        ValueError: if the annotation of `config` can't be evaluated, or Python can't read the signature.
+
     Example:
         >>> def train(seed, config): ...
         >>> def other(seed, config={"lr": 0.1}): ...

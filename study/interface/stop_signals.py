@@ -29,6 +29,9 @@ def requested_stop() -> BaseException | None:
 def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
     """Set signal handlers, in the form that `signal.getsignal` returns.
 
+    Raises:
+        ValueError: outside the main thread.
+
     Example:
         >>> set_handlers({signal.SIGINT: signal.getsignal(signal.SIGINT)})
     """
@@ -42,6 +45,9 @@ def noting_stops() -> Iterator[None]:
 
     It is a no-op outside the main thread, where Python runs no signal handlers. While user code sets its own handlers,
     signals aren't recorded. Blocks may be nested.
+
+    Raises:
+        BaseException: the recorded exception, if the block has swallowed it.
 
     Example:
         >>> def swallow():
@@ -83,6 +89,9 @@ class UnusualError(Exception):
 @contextmanager
 def exceptions_only() -> Iterator[None]:
     """Convert exceptions of user code that aren't an `Exception` to `UnusualError`; a stop by a signal is kept.
+
+    Raises:
+        UnusualError: in place of another exception that isn't an `Exception`.
 
     Example:
         >>> with exceptions_only():

@@ -215,7 +215,7 @@ class Task(ABC):
         By default, these are the widths of a batch's first two tensors, which must be [rows, width].
 
         Raises:
-            TypeError: if the batch has no two such tensors.
+            TypeError: if a batch's first two parts aren't such tensors.
         """
         setup = (self.setup(Stream([0], 0, Purpose.SETUP)),) if self.has_setup else ()
         batch = self.draw(Stream([0], 0, Purpose.TRAIN), *setup)
@@ -233,6 +233,7 @@ class Task(ABC):
 
         Raises:
             TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
+            NameError: if an annotation can't be evaluated.
         """
         check_task_class(cls)
         types = get_type_hints(cls, include_extras=True)

@@ -47,17 +47,29 @@ def family_named(task: str) -> Family:
 
 
 def families() -> list[Family]:
-    """Return all families that installed packages offer, each once."""
+    """Return all families that installed packages offer, each once, in the order of their tasks' names.
+
+    Raises:
+        InputError: as `family_named` does.
+    """
     return list({id(family): family for family in map(family_named, offers.names("families"))}.values())
 
 
 def family_kinds() -> dict[str, str]:
-    """Return the column kinds (`study.arrow.kinds`) that the families declare, by hyperparameter, in column order."""
+    """Return the column kinds (`study.arrow.kinds`) that the families declare, by hyperparameter, in column order.
+
+    Raises:
+        InputError: as `family_named` does.
+    """
     return {name: kind for family in families() for name, kind in family.kinds.items()}
 
 
 def family_metrics() -> dict[str, Metric]:
-    """Return all metrics that cells of the families can have, by name."""
+    """Return all metrics that cells of the families can have, by name.
+
+    Raises:
+        InputError: as `family_named` does.
+    """
     return {name: metric for family in families() for name, metric in family.all_metrics.items()}
 
 
@@ -66,6 +78,7 @@ def family_of(cell: Content) -> Family:
 
     Raises:
         ValueError: if no family has this task.
+        InputError: as `family_named` does.
     """
     if is_family_task(cell.task):
         return family_named(cell.task)

@@ -45,6 +45,9 @@ def offers(kind: str) -> Offers:
     Args:
         kind: a key of `GROUPS`.
 
+    Raises:
+        KeyError: if there is no such kind.
+
     Example:
         >>> "identity" in offers("stable_tasks")
         True
@@ -62,7 +65,7 @@ def _offers(kind: str, path: tuple[str, ...]) -> Offers:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Return the offered names of a kind, sorted."""
+    """Return the offered names of a kind, a key of `GROUPS`, sorted; empty if no package offers any."""
     return tuple(offers(kind))
 
 
@@ -80,7 +83,7 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportStri
     """Return the import string of a plug-in, without importing it.
 
     Args:
-        kind: a key of `GROUPS`.
+        kind: a key of `GROUPS`, but neither ``presets`` nor ``published``, whose entries may be packages.
         name: the plug-in's name in the study file.
         known: further valid names, to suggest in the error message.
 

@@ -52,12 +52,19 @@ def packed_task(name: str) -> type[Task]:
 
 
 def model_set_names() -> tuple[str, ...]:
-    """Return the names of the models in all model sets."""
+    """Return the names of the models in all model sets.
+
+    Raises:
+        InputError: if a model set can't be imported.
+    """
     return tuple(_model_sets())
 
 
 def model_names(task: type[Task]) -> tuple[str, ...]:
     """Return the names of a task's models: its own, then those of model sets.
+
+    Raises:
+        InputError: if a model set can't be imported.
 
     Example:
         >>> "softplus" in model_names(packed_task("identity")), "NALU" in model_names(packed_task("identity"))
@@ -80,6 +87,9 @@ def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
 
 def revision_of(task: str) -> str:
     """Return a stable task's name and revision, as used in trial ids; empty for any other task.
+
+    Raises:
+        InputError: if the task can't be imported.
 
     Example:
         >>> revision_of("identity"), revision_of("mylab.tasks:Spirals")

@@ -16,6 +16,9 @@ _SUFFIX = ".yaml"
 def preset_names() -> list[str]:
     """Return the names of all presets, sorted.
 
+    Raises:
+        InputError: if a package of presets can't be imported.
+
     Example:
         >>> "demo" in preset_names()
         True
@@ -27,7 +30,7 @@ def preset_text(name: str) -> str:
     """Return the text of a preset.
 
     Raises:
-        InputError: if no preset has this name.
+        InputError: if no preset has this name, or a package of presets can't be imported.
     """
     presets = _presets(offers.names("presets"))
     if name not in presets:

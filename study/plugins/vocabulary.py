@@ -76,6 +76,9 @@ GENERAL = Vocabulary(
 def vocabulary() -> Vocabulary:
     """Return the general vocabulary joined with those of all installed packages.
 
+    Raises:
+        InputError: if a vocabulary can't be imported.
+
     Example:
         >>> vocabulary().titles["hidden_size"], vocabulary().model_symbols["NAC-add"]
         ('hidden units', 'NAC₊')

@@ -26,12 +26,12 @@ _UNIX, _MODE = 3, 0o100644 << 16
 
 
 def code_cache() -> Path:
-    """Return this machine's folder for copies of code."""
+    """Return this machine's folder for copies of code: ``$XDG_CACHE_HOME/seeded-study/code``; it may not exist yet."""
     return _cache() / "code"
 
 
 def data_cache() -> Path:
-    """Return this machine's folder for copies of data files."""
+    """Return this machine's folder for copies of data files, beside that of `code_cache`; it may not exist yet."""
     return _cache() / "data"
 
 
@@ -106,7 +106,8 @@ def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
         cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: if the archive or the unpacked folder was changed, or if other users may write to the cache.
+        InputError: as `read_archive` and `placed` do.
+        OSError: if the cache can't be written.
     """
     return placed(read_archive(archive, digest), digest, cache)
 
@@ -120,7 +121,8 @@ def placed(files: Mapping[str, bytes], digest: str, cache: Path) -> Path:
         cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: if the folder was changed, or if other users may write to the cache.
+        InputError: if the folder was changed, or the cache belongs to another user or is writable by everyone.
+        OSError: if the cache can't be written.
     """
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_private(cache)

@@ -33,7 +33,8 @@ def import_string_of(called: Any, folder: Path) -> tuple[str, Path | None]:
         The import string, and the folder of the generated module; None if the object lies in a module or script.
 
     Raises:
-        InputError: if the object has no top-level name, or uses objects that can't be written into a module.
+        InputError: if the object has no top-level name, its source isn't available, or it uses objects that can't be
+            written into a module; also if the generated module was changed.
     """
     name, module = getattr(called, "__qualname__", ""), getattr(called, "__module__", None)
     if not name.isidentifier() or module is None:
@@ -85,13 +86,7 @@ class _Module:
         return "\n".join([*future, *sorted(self._imports), "", *self._parts.values()])
 
     def add(self, name: str, value: Any, user: str) -> None:
-        """Add a name of the notebook, and its dependencies.
-
-        Args:
-            name: the name.
-            value: the name's value in the notebook.
-            user: the name of the object that uses it, for error messages.
-        """
+        """Add a notebook's name, its value and its dependencies; error messages name the `user`, which uses it."""
         if name in self._parts:
             return
         if isinstance(value, ModuleType):

@@ -12,14 +12,21 @@ from study.visible import visible
 
 
 def imported_names(files: Mapping[str, bytes]) -> set[str]:
-    """Return the top-level names of the modules in `files`, and of all modules that they import."""
+    """Return the top-level names of the modules in `files`, and of all modules that they import.
+
+    Files that aren't Python, or can't be parsed, import nothing.
+    """
     modules = {name: content for name, content in files.items() if name.endswith(".py")}
     tops = {PurePosixPath(name).parts[0].removesuffix(".py") for name in modules}
     return tops.union(*(imported_packages(content) for content in modules.values()))
 
 
 def python_files(place: Path, boundary: Path) -> Iterator[Path]:
-    """Yield the Python files among those of `files_in`."""
+    """Yield the ``*.py`` files among those of `files_in`, with the same arguments.
+
+    Raises:
+        InputError: as `files_in` does.
+    """
     return (path for path in files_in(place, boundary) if path.suffix == ".py")
 
 
@@ -30,12 +37,12 @@ def files_in(path: Path, boundary: Path, ancestors: tuple[Path, ...] = ()) -> It
     and `site-packages` are skipped.
 
     Args:
-        path: the file or the folder.
+        path: the file or the folder; a path that doesn't exist is yielded as a file.
         boundary: the folder that links to folders must not leave.
         ancestors: the resolved paths of the parent folders visited so far.
 
     Raises:
-        InputError: if a folder can't be read, or a link to a folder leads out of `boundary`.
+        InputError: if a folder can't be read or, by a link, lies outside of `boundary`.
     """
     try:
         entries = sorted(path.iterdir()) if path.is_dir() else None
@@ -62,7 +69,8 @@ def read_files(paths: Iterable[tuple[Path, Path]], others: Mapping[str, bytes], 
         boundary: the folder that links must not leave.
 
     Raises:
-        InputError: if a link leaves the folder, a file can't be read, or the files exceed `SIZE_LIMIT_BYTES`.
+        InputError: if a file lies outside of `boundary`, doesn't exist or can't be read, its name isn't UTF-8, or all
+            files together exceed `SIZE_LIMIT_BYTES`.
     """
     sizes = {name: len(content) for name, content in others.items()}
     files: dict[str, bytes] = {}
@@ -108,10 +116,17 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def included_files(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, bytes]:
-    """Read the files that match glob patterns; each pattern is matched in the first folder that has any.
+    """Read the files that match glob patterns.
+
+    Args:
+        patterns: patterns such as ``data/*.csv``, relative to a folder.
+        roots: the folders. Each pattern is matched in the first folder with a match.
+
+    Returns:
+        Contents by path relative to that folder; of a matched folder, all its files (`files_in`).
 
     Raises:
-        InputError: if a pattern is absolute, leads out of the folder or matches nothing, or a file can't be read.
+        InputError: if a pattern is absolute, leads out of the folder or matches nothing, or as `read_files` raises.
     """
     files: dict[str, bytes] = {}
     for pattern in patterns:

@@ -109,7 +109,8 @@ class CodeFolder:
 
         Raises:
             InputError: if the module doesn't exist, its import fails (the message has the failing line), or it imports
-                a module that isn't in the copy; also if the object doesn't exist or isn't marked.
+                a module that isn't in the copy; also if the object doesn't exist or isn't marked, or as `activate`
+                raises.
         """
         self.activate()
         known_modules = set(sys.modules)
@@ -215,7 +216,7 @@ def load_copied(folder: str, name: str) -> Any:
         name: the object's import string.
 
     Raises:
-        InputError: as `CodeFolder.load` does.
+        InputError: as `parse_import_string` and `CodeFolder.load` do.
     """
     return CodeFolder(Path(folder) if folder else None).load(parse_import_string(name))
 
@@ -226,10 +227,10 @@ def load_announced(folder: str, name: str, sign: str) -> Any:
     Args:
         folder: as for `load_copied`.
         name: as for `load_copied`.
-        sign: path of the empty file.
+        sign: path of the empty file; it isn't created if the import fails.
 
     Raises:
-        InputError: as `CodeFolder.load` does.
+        InputError: as `load_copied` does.
     """
     loaded = load_copied(folder, name)
     Path(sign).touch()

@@ -14,7 +14,7 @@ def distribution_of(import_string: ImportString) -> str:
     """Return the name and version of the installed package that owns a module, as ``name==1.2``.
 
     Raises:
-        InputError: if no installed package owns the module.
+        InputError: if no installed package owns the module, or several do.
     """
     names = sorted(set(packages_distributions().get(import_string.package, ())))
     if len(names) > 1:  # several packages share the top-level name, but only one has the module

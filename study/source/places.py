@@ -70,7 +70,7 @@ def place_beside(name: str, folder: Path) -> Place | None:
     """Return the location of a top-level module in a folder, in Python's order: package, file, namespace package.
 
     Returns:
-        The location, or None.
+        The location; None if the folder has no such module.
     """
     package, module = folder / name, folder / f"{name}.py"
     if (package / "__init__.py").is_file():

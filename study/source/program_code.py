@@ -33,7 +33,8 @@ def read_program_code(program: Program, folder: Path, include: Sequence[str] = (
         include: glob patterns of further files, relative to the folder.
 
     Raises:
-        InputError: if a file of the command or the patterns doesn't exist or can't be read, or the code is too large.
+        InputError: if a file of the command or the patterns doesn't exist or can't be read, a link leaves the folder of
+            the code, a shell's command names a file without ``{code}/``, or the code is too large.
     """
     folder = folder.absolute()
     files = included_files(include, [folder])
@@ -69,7 +70,7 @@ def program_words(words: Sequence[str], names: Sequence[str], code: Path) -> lis
 
     Args:
         words: the words, with placeholders replaced.
-        names: the names of the code's files.
+        names: the names of the code's files, relative to the study's folder.
         code: the folder of the copy.
 
     Example:

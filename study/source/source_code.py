@@ -42,7 +42,11 @@ class SourceCode:
         return pack_archive(self.files)
 
     def unpacked(self) -> Path | None:
-        """Return the folder of this machine's copy, written if necessary; None without files."""
+        """Return the folder of this machine's copy, written if necessary; None without files.
+
+        Raises:
+            InputError: as `study.source.archive.unpacked` does.
+        """
         return unpacked(self.archive, self.digest, code_cache()) if self.files else None
 
     @property
@@ -56,6 +60,10 @@ class SourceCode:
         Args:
             version: a user-supplied version, used instead of the code's digest and the installed packages.
             files: identity of the files; None for the digest of the parsed code.
+
+        Returns:
+            ``version:VERSION``, or the identities of files and installed packages, joined by semicolons; empty without
+            files and packages.
 
         Example:
             >>> code = SourceCode({"train.py": b"x = 1"}, ("mylab==1.2",))
@@ -83,8 +91,9 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
             folder of a package.
 
     Raises:
-        InputError: if a module doesn't exist, two modules have the same name, a file can't be read, a link leaves the
-            folder of the code, or the code is too large.
+        InputError: if a module doesn't exist, two modules have the same name, an installed module belongs to no single
+            package, a pattern is invalid or matches nothing, a file can't be read, a link leaves the folder of the
+            code, or the code is too large.
     """
     importlib.invalidate_caches()  # files may be newer than Python's cache of their folders
     folder = folder.absolute()

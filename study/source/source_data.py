@@ -30,7 +30,7 @@ class SourceData:
 
     Args:
         path: the path in the study file.
-        files: uncompressed contents by file name.
+        files: uncompressed contents by file name; at least one.
         is_folder: True if the path is a folder, False if it is a single file.
 
     Attributes:
@@ -60,13 +60,14 @@ class SourceData:
         return {str(PurePosixPath(self.path) / name): content for name, content in self.files.items()}
 
     def provide(self, cache: Path) -> None:
-        """Write the files into the cache, and register them for the tasks of this process.
+        """Write the files into the cache, and register them for this process's tasks; later calls are no-ops.
 
         Args:
             cache: a folder of this machine that only this user may write to.
 
         Raises:
-            InputError: if the cached files were changed, or other users may write to the cache.
+            InputError: as `study.source.archive.placed` does.
+            OSError: if the cache can't be written.
         """
         if self.digest not in _provided:
             folder = placed(self.files, digest_of(self.files), cache)
@@ -86,7 +87,8 @@ def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
         folder: the folder of the study file.
 
     Raises:
-        InputError: if a file doesn't exist, can't be read, or is larger than `DATA_LIMIT_BYTES`.
+        InputError: if the path is absolute or leads out of the folder, or a file doesn't exist, can't be read, or is
+            larger than `DATA_LIMIT_BYTES`.
     """
     place = _place(path, kind, folder)
     if not kind.files:

@@ -38,7 +38,11 @@ Library: Any = _codegen.JITCodeLibrary
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Hash the contents of files."""
+    """Return the hexadecimal SHA-256 of the files' contents, in the given order.
+
+    Raises:
+        OSError: if a file can't be read.
+    """
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
@@ -135,7 +139,7 @@ def _temporary_folder(unwritable: str) -> Path:
 
 
 def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
-    """Compile a function with numba, and use machine code on disk only if it has the same stamp.
+    """Return a decorator that compiles a function with numba, and uses machine code on disk only with the same stamp.
 
     numba itself compares only the function's own file, and would keep using old versions of the functions that it
     calls. The process that compiles a function runs the same machine code that others load.

@@ -20,6 +20,9 @@ def use_device(device: str) -> Iterator[None]:
     Args:
         device: such as ``cpu`` or ``cuda``.
 
+    Raises:
+        RuntimeError: if torch doesn't know the device.
+
     Example:
         >>> with use_device("meta"):
         ...     torch.arange(3).device, on_device(torch.ones(2)).device

@@ -39,7 +39,7 @@ def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
         int32 [points, dimensions] on the CPU, each 0 <= x < 2^24.
 
     Raises:
-        ValueError: if the points lie outside the sequence.
+        ValueError: if the points lie outside the sequence, or `dimensions` is out of range.
 
     Example:
         >>> (sobol_points(0, 4, 2) / 2**24).tolist()

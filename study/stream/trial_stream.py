@@ -57,6 +57,9 @@ BY_ROW = ("uniform", "normal", "integers", "permutation")
 class Stream:
     """A stream of random numbers for one trial, or for the trials of a pack side by side.
 
+    Its methods draw on the CPU, and return tensors on the device in use. They raise ValueError if a size is negative,
+    or after 2**24 calls in an iteration.
+
     Args:
         seeds: the seeds of the pack's trials.
         iteration: 0 <= iteration < 2**32; or one per trial, if all draws are of kinds in `BY_ROW`.
@@ -137,12 +140,12 @@ class Stream:
         L'Ecuyer & Lemieux, "Recent advances in randomized quasi-Monte Carlo methods", 2002, for the shift.
 
         Raises:
-            ValueError: if the sequence, of 2**30 points, ends earlier.
+            ValueError: if the sequence, of 2**30 points, ends earlier, or a row has more than 21,201 numbers.
         """
         return self.draw(Draw("sobol", shape))
 
     def draw(self, draw: Draw) -> Tensor:
-        """Draw the trial's numbers of the next call."""
+        """Draw the numbers of the next call, of its shape, for the stream's `trial`, or else for the first seed."""
         numbers = self.of_all(draw)
         if self._trial is None:
             return numbers[0]

@@ -22,6 +22,10 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     The parent sends pickled objects: a `PackWork`, a cell of the study, and then packs. While a pack trains, anything
     it sends is a request to stop. The answers are JSON, because the user's code runs here: null once that code is
     imported, and then events (`event_of`).
+
+    Args:
+        parent: connection to the parent.
+        request: unused.
     """
     work: PackWork = parent.recv()
     assert work.own is not None
@@ -41,7 +45,7 @@ def event_of(data: bytes) -> Event | None:
     """Return the event that such a process has sent; None for the null after its import of the code.
 
     Raises:
-        ValueError: if the data are neither, since the user's code has written them.
+        ValueError: if the data are neither an event nor null, since the user's code has written them.
     """
     try:
         content = json.loads(data)

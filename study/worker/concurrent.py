@@ -82,7 +82,7 @@ def _next_event(steps: Iterator[Event], pack: Pack) -> Event | None:
 
 
 def crash_text(error: BaseException) -> str:
-    """Return the last entries of an error's traceback, and its message."""
+    """Return the last 16 entries of an error's traceback, and its message."""
     return error_traceback(error, entries_of(error), limit=-_MOST_FRAMES)
 
 
@@ -135,7 +135,7 @@ class _Threads:
 
 
 def close(steps: Iterator[Event]) -> None:
-    """Close a generator, if it is one."""
+    """Close an iterator if it has a method `close`, as generators do."""
     closing = getattr(steps, "close", None)
     if closing is not None:
         closing()

@@ -71,6 +71,11 @@ class PackWork:
         If it crashes, the last checkpoint remains. If it is closed early, it stores a new one. While the store is away,
         it continues training without checkpoints, and waits to store its results. Results that another worker has
         stored meanwhile are left unchanged.
+
+        Raises:
+            StoreAwayError: if the store is away for longer than `patience_s`.
+            BusyError: if another driver has taken the study over.
+            Exception: the error of an engine or of the user's code.
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)
         yield from self._patiently(folder.check)
@@ -149,10 +154,7 @@ class PackWork:
     def _train(
         self, folder: StudyStore, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
-        """Train to the end, or until another worker has stored the pack; then return None as its results.
-
-        Also return True if the store was away at the last attempt to store a checkpoint.
-        """
+        """Train a pack; return its results, None if another worker has stored them, and True if the store is away."""
         training, begun_at = yield from self._start(files, pack, checkpoint)
         yield from _notices(training)
         stored_at, is_away = time.monotonic(), False

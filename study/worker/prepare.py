@@ -38,7 +38,7 @@ def prepare(engine: Engine, cell: Cell) -> None:
 
 
 def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
-    """Do the work of `prepare`, and report a long step before it begins, and the engine once it is ready."""
+    """Do the work of `prepare`; yield each long step before it begins, and then that the engine is ready."""
     if engine.name in _prepared:
         return
     has_reported, waited = False, False
@@ -121,7 +121,7 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
 
 
 def main() -> None:
-    """Prepare the engines named on standard input."""
+    """Prepare the engines on standard input: a JSON list of an engine's name, and a cell's task, model and values."""
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
         hashable = {key: tuple(map(tuple, v)) if isinstance(v, list) else v for key, v in values.items()}

@@ -99,7 +99,7 @@ class Sweep:
         return names
 
     def rename(self, paths: Iterable[str], *, has_seed: bool = False) -> dict[str, str]:
-        """Return the study file's names of hyperparameters by the tool's names.
+        """Return the study file's names of hyperparameters by the tool's names; record new names in notes and options.
 
         Args:
             paths: the tool's names.
@@ -146,7 +146,11 @@ class Sweep:
         self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
 
     def search_table(self, objectives: Sequence[str]) -> dict[str, Any]:
-        """Return the study file's `search`, with several seeds for each candidate."""
+        """Return the study file's `search`, with several seeds for each candidate.
+
+        Args:
+            objectives: names of the metrics, at least one.
+        """
         first = min(_FIRST_SEEDS, count_seeds(parse_seeds(self.seeds)), self.trials)
         candidates = min(_CANDIDATES, self.trials // first)
         table = {"objective": objectives[0] if len(objectives) == 1 else list(objectives), "trials": self.trials}
@@ -168,7 +172,7 @@ def range_of(
     *,
     is_log: bool = False,
 ) -> Domain:
-    """Return a range of numbers, without steps on a log scale.
+    """Return a range of numbers, without steps on a log scale; a single choice if `low` equals `high`.
 
     Args:
         low: the least.
@@ -192,7 +196,7 @@ def range_of(
 
 
 def seeds_notation(seeds: Sequence[int]) -> Any:
-    """Return seeds in the notation of a study file: a count, a range or a list.
+    """Return seeds in the notation of a study file: a count, a range or a sorted list, each seed once.
 
     Example:
         >>> seeds_notation([0, 1, 2]), seeds_notation([5, 6, 7]), seeds_notation([1, 5]), seeds_notation([3])
@@ -209,7 +213,8 @@ def study_of_sweep(
 ) -> str:
     """Return the text of a study file for a sweep.
 
-    Unless finished runs show the metrics, the program or function is tried once to find them.
+    Unless finished runs show the metrics, the program or function is tried once to find them. Without either, the
+    command is a placeholder, ``TODO``.
 
     Args:
         name: the study's name.
@@ -302,7 +307,7 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML or JSON file.
 
     Raises:
-        InputError: if it can't be read.
+        InputError: if it can't be read, or isn't valid YAML.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ class TrialCall(ABC):
 
     @abstractmethod
     def advance(self, for_s: float) -> CallProgress:
-        """Continue for about `for_s` seconds."""
+        """Continue for about `for_s` seconds; an error of the user's code ends the trial, as `failure`."""
 
     @abstractmethod
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:

@@ -82,7 +82,7 @@ class CallEngine(Engine):
         return replace(self, folders=folders, is_shared=is_shared)
 
     def with_rungs(self, rungs: Rungs) -> Self:
-        """Return the engine with the values of trials at the steps where they are compared."""
+        """Return the engine with the given values of trials, by which `pruning` compares them."""
         return replace(self, rungs=rungs)
 
     def refuses(self, cell: Cell) -> str | None:

@@ -43,11 +43,11 @@ class FreshProcess:
         self._process.close()
 
     def prepare(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Start a function in the process itself, so that later calls reuse its imports; `ready` waits for it."""
+        """Start a module's function in the process itself, whose imports later calls reuse; `ready` waits for it."""
         self._send(False, function, arguments)
 
     def ready(self, timeout_s: float | None = None) -> None:
-        """Wait until the prepared call has returned.
+        """Wait until the prepared call has returned; without `timeout_s`, for any time.
 
         Raises:
             FreshCallError: if the call failed, or took longer than `timeout_s`.

@@ -89,7 +89,7 @@ class TrialOutput:
         return self._descriptor
 
     def write(self, text: str) -> None:
-        """Write a line to the log."""
+        """Write a text and a line break to the log; a no-op once it is closed."""
         self.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
     def write_bytes(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class TrialOutput:
                 os.close(descriptor)
 
     def last_lines(self) -> list[str]:
-        """Return the last lines of the log, without trailing empty lines."""
+        """Return at most the last 60 lines of the log, without trailing empty lines; none without output."""
         lost = self._pump.wait() if self._pump is not None and not self.is_closed else ""
         text = ""
         with suppress(OSError), self._log.open("rb") as log:  # the log doesn't exist without output

@@ -192,7 +192,7 @@ class CallPack(Training):
         return [self._result(trial, record) for trial, record in ended], curves, []
 
     def close(self) -> None:
-        """End the running trial."""
+        """End the running trial, if there is one, and close its log."""
         if self._call is not None:
             self._call.close()
         if self._output is not None:
@@ -226,7 +226,9 @@ class CallPack(Training):
 
 
 def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
-    """Return a trial's outcome.
+    """Return a trial's outcome: failed, else diverged, else stopped, else finished, solved or unsolved.
+
+    A trial without an error and without finite metrics has diverged. Without a criterion, it is finished.
 
     Args:
         record: the trial's record.

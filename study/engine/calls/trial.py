@@ -137,12 +137,18 @@ class History:
         return list(self._undeclared)
 
     def metrics_by_step(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield each step with its metrics."""
+        """Yield each step with its metrics, in order."""
         for place, step in enumerate(self.steps):
             yield step, {name: values[place] for name, values in self._curves.items()}
 
     def add(self, step: Step) -> None:
-        """Add a step."""
+        """Append a step.
+
+        NaN stands for an undeclared number at the steps that lack it. Names beyond `MOST_UNDECLARED` are dropped.
+
+        Args:
+            step: a step with all declared metrics, and no others.
+        """
         for name, value in step.metrics.items():
             self._curves[name].append(value)
         for name in step.undeclared:
@@ -163,7 +169,14 @@ class History:
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
-        """Return the trial's record."""
+        """Return the record of the steps so far.
+
+        Args:
+            reports_steps: as for `CallRecord`, like the other arguments.
+            error: the reason of a failure; None without one.
+            details: the traceback of a failure, or an empty text.
+            was_stopped: whether the trial was stopped early.
+        """
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)
@@ -195,5 +208,5 @@ def _arrays(curves: Mapping[str, Sequence[float]]) -> dict[str, npt.NDArray[np.f
 
 
 def state_in(checkpoint: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Return the function's own state from the arrays of a checkpoint."""
+    """Return the function's own state from the arrays of a checkpoint; empty if it has saved none."""
     return {name.removeprefix(_STATE): array for name, array in checkpoint.items() if name.startswith(_STATE)}

@@ -48,11 +48,20 @@ class FunctionEngine(CallEngine):
         return self.function
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code and import the function, to find errors before a trial begins."""
+        """Unpack the code and import the function, to find errors before a trial begins.
+
+        Raises:
+            InputError: if the code can't be unpacked, or the function can't be imported.
+        """
         self._load()
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Start a pack, or resume it from a checkpoint of the same trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials.
+
+        Raises:
+            InputError: as `prepare` does.
+            ValueError: if the checkpoint is of other trials or of another engine.
+        """
         folder, function = self._load()
         self._limit_threads()
         begin = partial(self._begin_here, function)
@@ -61,7 +70,11 @@ class FunctionEngine(CallEngine):
         return CallPack(self, pack, device, begin, checkpoint, code=folder.path, activate=folder.activate)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Start a trial in its own process, to find errors at its start."""
+        """Start a trial in its own process, without a time limit, to find errors at its start.
+
+        Raises:
+            InputError: if the code can't be unpacked.
+        """
         path = str(self.code.folder().path or "")
         load = partial(load_announced, path, self.function, str(scratch / CALLED))
         return IsolatedTraining(load, call, limits=replace(self.limits, time_limit_s=None))

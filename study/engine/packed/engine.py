@@ -75,7 +75,12 @@ class PackedEngine(Engine):
     devices = ("cpu", "cuda")
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code and build a module, to find errors before a trial begins."""
+        """Unpack the code and build a module, to find errors before a trial begins.
+
+        Raises:
+            InputError: if the code or the data can't be loaded, or the task can't be made.
+            Exception: the error of the user's model.
+        """
         folder, recipe = self._recipe(cell)
         with folder:
             build(recipe, 0)
@@ -87,7 +92,11 @@ class PackedEngine(Engine):
         return f"it trains {', '.join(self.models)} on {self.task}, and nothing else"
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate the memory of weights, gradients and optimiser state, in MiB; activations aren't included."""
+        """Estimate the memory of weights, gradients and optimiser state, in MiB; activations aren't included.
+
+        Raises:
+            Exception: as `prepare` raises.
+        """
         cell = pack.trials[0].cell
         _, recipe = self._recipe(cell)
         arrays = FlatWeights(build(recipe, 0), 1, []).arrays
@@ -193,7 +202,14 @@ class PackedEngine(Engine):
         return super().goes_on_from(checkpoint, device) and (OFF_CPU in checkpoint.arrays) == (device != "cpu")
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Start a pack, or resume it from a checkpoint of the same trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials.
+
+        Raises:
+            DeviceError: if the device isn't available.
+            DeviceMemoryError: if it has no room for the pack.
+            InputError: if the code or the data can't be loaded, or the model can't be trained on the task.
+            ValueError: if the checkpoint is of other trials or of another engine.
+        """
         check_device(device)
         cell = pack.trials[0].cell
         folder, recipe = self._recipe(cell)
@@ -292,7 +308,12 @@ def as_layout(proof: Proof) -> str:
 
 
 def proof_of(layout: str) -> Proof:
-    """Decode a proof from the text of `as_layout`."""
+    """Decode a proof from the text of `as_layout`.
+
+    Raises:
+        ValueError: if the text isn't JSON.
+        TypeError: if the JSON isn't a proof.
+    """
     content = json.loads(layout)
     if "reason" in content:
         return Proof(layout=None, reason=content["reason"])

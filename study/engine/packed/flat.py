@@ -55,7 +55,11 @@ class FlatWeights:
         self._gradients = self.parts("gradient")
 
     def parts(self, kind: str) -> dict[str, Tensor]:
-        """Return each parameter's part of the named array, [trials, *shape], by name."""
+        """Return each parameter's part of the named array, [trials, *shape], by name.
+
+        Raises:
+            KeyError: if there is no array of this name.
+        """
         return self.parts_of(self.arrays[kind])
 
     def copied(self, kind: str, rows: int) -> dict[str, npt.NDArray[Any]]:

@@ -101,7 +101,11 @@ class Members(ABC):
     # --- for engines --------------------------------------------------------------------------------------
 
     def update(self, updates: int = 1) -> None:
-        """Make a number of updates of every trial."""
+        """Make a number of updates of every trial.
+
+        Raises:
+            ValueError: if the task's loss isn't a scalar.
+        """
         weight, gradient = self._flat.arrays["weight"], self._flat.arrays["gradient"]
         moments = [self._flat.arrays[name] for name in self._flat.moments]
         with self._computing():
@@ -117,7 +121,11 @@ class Members(ABC):
         return 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the gradients of the next update without making it, each [trials, ...]."""
+        """Return the gradients of the next update without making it, each [trials, ...].
+
+        Raises:
+            ValueError: if the task's loss isn't a scalar.
+        """
         with self._computing():
             self._differentiate()
         return self._copied("gradient")
@@ -125,8 +133,10 @@ class Members(ABC):
     def evaluate(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return the task's metrics of every trial as it is now, without scores, each float64 [trials].
 
+        A sparsity error is NaN if the model has no units.
+
         Raises:
-            ValueError: if the task declares other metrics than it measures.
+            ValueError: if the task declares other metrics than it measures, or a metric isn't a scalar.
         """
         metrics: dict[str, Tensor] = {}
         for module in self._modules:
@@ -149,7 +159,7 @@ class Members(ABC):
         return dict(zip(names, numbers, strict=True))
 
     def is_finite(self) -> npt.NDArray[np.bool_]:
-        """Return the trials whose weights are all finite, bool [trials]."""
+        """Return whether the weights of each trial are all finite, bool [trials]."""
         return self._flat.arrays["weight"][: self._count].isfinite().all(1).cpu().numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:

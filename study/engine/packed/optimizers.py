@@ -57,6 +57,9 @@ class Schedule:
 class Rates:
     """The learning rates of a pack's trials.
 
+    Args:
+        schedules: the schedule of each trial.
+
     Example:
         >>> rates = Rates([Schedule(learning_rate=0.1), Schedule(learning_rate=0.1, decay="linear", iterations=10)])
         >>> rates.at(5).tolist()
@@ -155,14 +158,15 @@ class Optimizer:
         self.move(weight, gradient, moments, factors, rows)
 
     def factors(self, rate: npt.NDArray[np.float64], updates: int) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the factors of a step.
+        """Return the factors of a step that depend on the rate and on the number of updates.
 
         Args:
             rate: [trials].
             updates: updates made before this one.
 
         Returns:
-            By name, each [trials].
+            Factors by name, each [trials]: ``rate``; for Adam and AdamW also ``by_first`` and ``root``; for AdamW also
+            ``decay``.
         """
         factors = {"rate": rate}
         if self.name.startswith("adam"):
@@ -180,7 +184,7 @@ class Optimizer:
         factors: Mapping[str, Tensor],
         rows: int | None = None,
     ) -> None:
-        """Move a pack's weights by one step.
+        """Move a pack's weights by one step, given its factors.
 
         Args:
             weight: [trials, numbers]; written.

@@ -96,7 +96,11 @@ class Proof:
 def start(
     recipe: Recipe, members: Sequence[Member], proof: Proof, *, state: Arrays | None = None, device: str = "cpu"
 ) -> Members:
-    """Start the trials of a pack as their proof requires, or resume them from their state."""
+    """Start the trials of a pack as their proof requires, or resume them from their state.
+
+    Raises:
+        InputError: if the proof needs XLA, and JAX isn't installed.
+    """
     if proof.layout is None:
         return OneByOne(recipe, members, state=state, device=device)
     return _side_by_side(recipe, members, proof.layout, state, device)

@@ -119,7 +119,7 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
     """Build a trial's module, with the global generators of torch, numpy and Python seeded from the trial's seed.
 
     Raises:
-        TypeError: if the model doesn't build a module.
+        TypeError: if the model doesn't build a module, or doesn't take the hyperparameters.
 
     Example:
         >>> from study.interface.task import Task
@@ -163,7 +163,7 @@ def seeded_generators(seed: int, device: str = "cpu") -> Iterator[None]:
 
 
 def seed_of(seed: int, iteration: int, purpose: Purpose) -> int:
-    """Mix a trial's seed with an iteration and a purpose, for a global generator."""
+    """Mix a trial's seed with an iteration and a purpose to a seed of a global generator, 0 <= seed < 2**63."""
     return int(np.random.SeedSequence((seed, iteration, int(purpose))).generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -176,13 +176,13 @@ GeneratorStates = tuple[list[Tensor], Any, Any]
 
 
 def generator_states(device: str = "cpu") -> GeneratorStates:
-    """Copy the states of the global generators of torch, numpy and Python."""
+    """Copy the states of the global generators of torch (of its GPUs, too, for ``cuda``), numpy and Python."""
     states = [generator.get_state() for generator in _torch_generators(device)]
     return states, np.random.get_state(), random.getstate()  # noqa: NPY002
 
 
 def moved_generators(before: GeneratorStates, device: str = "cpu") -> list[str]:
-    """Return the names of the global generators that were used since their states were copied."""
+    """Return the names of the global generators that were used since `before`; empty if none was."""
     now = generator_states(device)
     is_same = (
         all(torch.equal(a, b) for a, b in zip(before[0], now[0], strict=True)),

@@ -116,7 +116,12 @@ class PackedTraining(SlicedTraining):
         super().__init__(COMPILED if is_compiled else engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update."""
+        """Train for about `for_s` seconds, at least one update.
+
+        Raises:
+            DeviceMemoryError: if a GPU has no room for the pack.
+            Exception: the error of the user's task or model.
+        """
         self._folder.activate()
         before = ProcessState.now()
         try:

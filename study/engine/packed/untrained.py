@@ -17,7 +17,7 @@ _PACK_SIZE = 50
 
 
 def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str], *, device: str = "cpu") -> dict[str, float]:
-    """Return the means of metrics over untrained networks, the same networks for all trials of a recipe.
+    """Return the means of metrics over 100 untrained networks, the same for all trials of a recipe; NaN if one is NaN.
 
     Args:
         recipe: the task and the model.
@@ -38,6 +38,8 @@ def scored(
     """Return the trials' scores, each float64 [trials].
 
         score = 100 metric / (mean of the metric over untrained networks)
+
+    A score is NaN or infinite if the mean is 0.
 
     Args:
         measured: the trials' metrics.

@@ -74,7 +74,12 @@ class XlaSideBySide(SideBySide):
         self._update_s = 0.0
 
     def update(self, updates: int = 1) -> None:
-        """Make a number of updates of every trial."""
+        """Make a number of updates of every trial.
+
+        Raises:
+            LoweringError: if XLA has no counterpart of an operation.
+            ValueError: if the task's loss isn't a scalar.
+        """
         with self._computing():
             while updates:
                 count = min(updates, self._programs.at_once)
@@ -85,7 +90,11 @@ class XlaSideBySide(SideBySide):
                 updates -= count
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates."""
+        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates.
+
+        Raises:
+            LoweringError: as `update` does.
+        """
         in_time = int(for_s / self._update_s) if self._update_s else 1
         count = max(1, min(most, self._programs.at_once, in_time))
         began = time.perf_counter()

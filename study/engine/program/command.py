@@ -36,6 +36,10 @@ def command_of(
         files: the names of the code's files.
         limits: resource limits of the trial.
         is_resumed: whether it resumes from the files that an interrupted attempt left in the folder.
+
+    Raises:
+        KeyError: if a placeholder has no value.
+        OSError: if the configuration file can't be written.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
     for placeholder, name in CONFIG_FILES.items():

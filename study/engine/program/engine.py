@@ -45,21 +45,39 @@ class ProgramEngine(CallEngine):
         return self.program_name
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code, to find errors before a trial begins."""
+        """Unpack the code, to find errors before a trial begins.
+
+        Raises:
+            InputError: if the code can't be unpacked.
+        """
         self.code.folder()
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Start a pack, or resume it from a checkpoint of the same trials."""
+        """Start a pack, or resume it from a checkpoint of the same trials.
+
+        Raises:
+            InputError: if the code can't be unpacked.
+            ValueError: if the checkpoint is of other trials or of another engine.
+        """
         code = self.code.folder().path
         return CallPack(self, pack, device, partial(self._begin, code), checkpoint, code=code)
 
     def command(self, call: CallTrial, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """Return the words and the environment of a trial that runs in the given folder."""
+        """Return the words and the environment of a trial in the given folder, and write its configuration file there.
+
+        Raises:
+            InputError: if the code can't be unpacked.
+            OSError: if the configuration file can't be written.
+        """
         code = self.code.folder().path
         return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Start a trial without a time limit, to find errors at its start."""
+        """Start a trial in its own process, without a time limit, to find errors at its start.
+
+        Raises:
+            InputError: if the code can't be unpacked.
+        """
         (scratch / CALLED).touch()
         limits, output = replace(self.limits, time_limit_s=None), TrialOutput(scratch / "log.txt", is_shared=False)
         return replace(self, limits=limits)._begin(self.code.folder().path, call, None, scratch / "trial", output)

@@ -155,11 +155,15 @@ class OutputReader(Reader):
         return "the lines of JSON in its output"
 
     def feed(self, output: bytes) -> None:
-        """Add output of the program."""
+        """Append output of the program, for the next call of `read`."""
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one."""
+        """Read the complete lines; at the end, also an unfinished one.
+
+        Raises:
+            ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.
+        """
         *lines, unfinished = re.split(rb"[\r\n]", self._unread)  # progress bars return to the start of their line
         self._unread = b"" if has_ended or len(unfinished) > _LONGEST_LINE else unfinished
         for line in [*lines, unfinished] if has_ended else lines:
@@ -229,7 +233,11 @@ class JsonReader(FileReader):
     """
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the file once the program has ended."""
+        """Read the file once the program has ended; a no-op if there is no file.
+
+        Raises:
+            ResultsError: if it can't be read, isn't such a JSON value, or isn't the only matching file.
+        """
         path = self._path() if has_ended else None
         if path is None:
             return
@@ -273,7 +281,11 @@ class LinesReader(FileReader):
         self._read_bytes, self._unread, self._line = 0, b"", 0
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one."""
+        """Read the complete lines, at the end also an unfinished one; a no-op before the file exists.
+
+        Raises:
+            ResultsError: if the file can't be read, has an invalid line, or isn't the only matching file.
+        """
         path = self._path()
         if path is None:
             return
@@ -358,7 +370,11 @@ class TensorBoardReader(FolderReader):
         self._loaders: dict[Path, Any] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the new events."""
+        """Read the new events.
+
+        Raises:
+            ResultsError: if there are events, and tensorboard isn't installed.
+        """
         for path in self._files("*tfevents*"):
             if path not in self._loaders:
                 self._loaders[path] = _event_loader(path)
@@ -397,7 +413,12 @@ class MlflowReader(FolderReader):
         self._read_bytes: dict[Path, int] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the new lines."""
+        """Read the new lines.
+
+        Raises:
+            ResultsError: if a line isn't a time, a value and a step.
+            OSError: if a file can't be read.
+        """
         for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
             with path.open("rb") as file:
                 file.seek(self._read_bytes.get(path, 0))

@@ -100,7 +100,10 @@ class ProgramTraining(TrialCall):
         )
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays to resume in the trial's folder; None if the program can't resume."""
+        """Return the arrays to resume in the trial's folder; None if the program can't resume.
+
+        Before its start, these are the arrays that it was given.
+        """
         if not self._program.resumes or self._process is None:
             return self._checkpoint
         self._count_time()

@@ -181,7 +181,11 @@ class FunctionCall:
         return step.step == self._iterations and not isinstance(self._reports, ReportingCall)
 
     def close(self) -> None:
-        """End the function at its current yield or report; exceptions that it raises then are propagated."""
+        """End the function at its current yield or report; `next_step` returns None from then on.
+
+        Raises:
+            BaseException: the exception that the function raises when it ends.
+        """
         self._has_ended = True
         close = getattr(self._reports, "close", None)
         if close is not None:
@@ -342,7 +346,7 @@ def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
 
 def failure_of(error: BaseException) -> FunctionError:
-    """Describe an exception that user code raised outside a call, such as during an import."""
+    """Return a description of an exception that user code raised outside a call, such as during an import."""
     return _failure(error, "")
 
 

@@ -33,6 +33,9 @@ def seed_generators(seed: int) -> None:
     Args:
         seed: the seed, in [0, 2^32).
 
+    Raises:
+        ValueError: if the seed is out of range.
+
     Example:
         >>> import random
         >>> seed_generators(3)
@@ -89,7 +92,11 @@ class GeneratorStates:
         )
 
     def restore(self) -> None:
-        """Set the global generators to these states."""
+        """Set the global generators to these states.
+
+        Raises:
+            KeyError: if there is a state of torch, and torch isn't imported.
+        """
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002
         if self.torch is not None:

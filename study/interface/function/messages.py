@@ -35,6 +35,9 @@ def send(descriptor: int, content: Mapping[str, Any], payload: bytes = b"") -> N
         descriptor: the pipe.
         content: JSON content.
         payload: bytes to send after it.
+
+    Raises:
+        OSError: if the other end of the pipe is closed.
     """
     text = json.dumps(content).encode()
     unsent = memoryview(_MARK + _SIZES.pack(len(text), len(payload)) + text + payload)
@@ -57,6 +60,9 @@ class MessageReader:
 
         Returns:
             True if the pipe is still open.
+
+        Raises:
+            OSError: if the pipe can't be read.
         """
         data = os.read(self._descriptor, _AT_ONCE)
         self._arrived += data
@@ -86,13 +92,21 @@ class MessageReader:
 
 
 def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Serialise named arrays without pickle."""
+    """Serialise named arrays without pickle.
+
+    Raises:
+        ValueError: if an array holds Python objects.
+    """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(arrays))
     return buffer.getvalue()
 
 
 def unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that `packed` serialised."""
+    """Return the arrays that `packed` serialised.
+
+    Raises:
+        Exception: of various types, if the data aren't from `packed`.
+    """
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return dict(arrays)

@@ -26,6 +26,9 @@ def load(module: str, name: str, arguments: Sequence[Any], threads: int, needs_t
         arguments: arguments of that callable.
         threads: number of threads of torch, if it is imported.
         needs_torch: True to import torch now, as an engine does; otherwise a call may take seconds to import it.
+
+    Raises:
+        Exception: the error of the import, or of the callable.
     """
     if needs_torch:
         with suppress(ImportError):
@@ -41,7 +44,7 @@ def call_in_order(
     for_s: float,
     modules: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Call the loaded function for several trials in order, and return a report of each as JSON data.
+    """Call the function of `load` for several trials in order, and return a report of each as JSON data.
 
     Args:
         calls: `seed`, `values` and `iterations` of each trial.
@@ -56,6 +59,9 @@ def call_in_order(
         - `is_done`: False if the trial was closed before its end
         - `error`: the message of its failure, or an empty text
         - `changed`: names of the state that it changed
+
+    Raises:
+        IndexError: if no function is loaded.
     """
     metrics = {name: Metric(low=low, high=high) for name, (low, high) in limits.items()}
     reports = []

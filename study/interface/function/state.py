@@ -37,7 +37,11 @@ def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def state_of(arrays: Arrays) -> Any:
-    """Return the state from the arrays of `state_arrays`."""
+    """Return the state from the arrays of `state_arrays`.
+
+    Raises:
+        ImportError: if the state has a tensor, and torch isn't installed.
+    """
     return _value(json.loads(arrays[_TREE].tobytes()), arrays)
 
 

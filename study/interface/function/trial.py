@@ -85,6 +85,9 @@ class Trial:
     def report(self, step: int | None = None, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         """Report metrics and other numbers at a step.
 
+        The call doesn't return if it ends the trial: an invalid report, such as a step that isn't greater, fails it;
+        a metric that is NaN or infinite makes it diverge.
+
         Args:
             step: the step, greater than the previous one; None for the previous step + 1, or 0 for the first.
             metrics: numbers by name; necessary for names that aren't Python identifiers.
@@ -161,7 +164,12 @@ class ReportingCall(Iterator[Any]):
         self._driver: greenlet | None = None
 
     def __next__(self) -> Any:
-        """Run the function until its next report."""
+        """Run the function until its next report.
+
+        Raises:
+            StopIteration: if the function returns, with its value.
+            BaseException: the exception that the function raises.
+        """
         if self._greenlet.dead:
             raise StopIteration
         self._driver = self._greenlet.parent = getcurrent()
@@ -177,7 +185,7 @@ class ReportingCall(Iterator[Any]):
 
     @property
     def frame(self) -> FrameType | None:
-        """The innermost frame of a suspended call."""
+        """The innermost frame of a suspended call; None before its first report and after its end."""
         frame: FrameType | None = self._greenlet.gr_frame
         return frame
 

@@ -154,17 +154,29 @@ def column_names(cells: Iterable[Cell]) -> list[str]:
 
 
 def declared_kinds(cell: Cell) -> Mapping[str, str]:
-    """Return the kinds of hyperparameters that the cell's family declares; empty for tasks outside families."""
+    """Return the kinds of hyperparameters that the cell's family declares; empty for tasks outside families.
+
+    Raises:
+        InputError: if a family can't be imported.
+    """
     return family_named(cell.task).kinds if is_family_task(cell.task) else {}
 
 
 def declared_metrics(cell: Cell) -> tuple[str, ...]:
-    """Return the metrics that the cell's family declares; empty for tasks outside families."""
+    """Return the metrics that the cell's family declares; empty for tasks outside families.
+
+    Raises:
+        InputError: if a family can't be imported.
+    """
     return tuple(family_named(cell.task).metrics) if is_family_task(cell.task) else ()
 
 
 def cell_columns() -> tuple[str, ...]:
-    """List task, model and the hyperparameters of all families, in column order."""
+    """List task, model and the hyperparameters of all families, in column order.
+
+    Raises:
+        InputError: if a family can't be imported.
+    """
     names = [
         name
         for family in families()
@@ -174,7 +186,11 @@ def cell_columns() -> tuple[str, ...]:
 
 
 def metric_columns() -> tuple[str, ...]:
-    """List the metrics of all families, in order."""
+    """List the metrics of all families, in order.
+
+    Raises:
+        InputError: if a family can't be imported.
+    """
     return tuple(dict.fromkeys(name for family in families() for name in family.metrics))
 
 

@@ -92,6 +92,9 @@ def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list
     Args:
         table: a table of results.
         columns: the columns to read, with their roles, names and kinds.
+
+    Raises:
+        ValueError: if a JSON or range can't be decoded.
     """
     values = {name: decoded(table[name], column.kind) for name, column in columns.items()}
     if WHOLE_NUMBERS.name in table.column_names:

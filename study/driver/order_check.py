@@ -59,6 +59,9 @@ def checking_order(
 
     Yields:
         A function to call before training, which concludes the check.
+
+    Raises:
+        StoreAwayError: if the store is away for longer than `patience` allows.
     """
     spec, trials = plan.spec, _checked_trials(plan)
     if not isinstance(spec, FunctionSpec) or len(trials) < 2:
@@ -104,6 +107,9 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
 
     Yields:
         A function that trains two trials there in both orders, and returns the verdict and sentence of an `OrderNote`.
+
+    Raises:
+        InputError: if the code can't be unpacked.
     """
     code = spec.source_code
     assert code is not None

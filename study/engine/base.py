@@ -121,7 +121,11 @@ class Engine(ABC):
         return self
 
     def prepare(self, cell: Cell) -> None:
-        """Do one-time work on a machine, such as compiling; by default, train a trial of the cell for a moment."""
+        """Do one-time work on a machine, such as compiling; by default, train a trial of the cell for a moment.
+
+        Raises:
+            InputError: if the user's code can't be loaded, or can't train the cell.
+        """
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:

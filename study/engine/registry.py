@@ -73,6 +73,10 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
     Returns:
         The reasons by engine; empty if there is no such engine.
 
+    Raises:
+        ValueError: if no family has the cell's task.
+        InputError: if a preferred engine can't be imported.
+
     Example:
         >>> from study.spec.cells import canonical_cell
         >>> passed_over(engine_named("torch"), canonical_cell("simple", "NMU-normalized", {}), "cpu")

@@ -41,7 +41,11 @@ class ReportTo(keras.callbacks.Callback):
             restore_generators_of(checkpoint)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Report the epoch, write a checkpoint, and stop training if the trial should stop."""
+        """Report the epoch, write a checkpoint, and stop training if the trial should stop.
+
+        Raises:
+            OSError: if the checkpoint can't be written.
+        """
         self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
         write_checkpoint(self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS))
 

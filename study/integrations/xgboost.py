@@ -43,7 +43,11 @@ class ReportTo(callback.TrainingCallback):
         return model
 
     def after_iteration(self, model: Booster, epoch: int, evals_log: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Report the round, write a checkpoint, and return True if training should stop."""
+        """Report the round, write a checkpoint, and return True if training should stop.
+
+        Raises:
+            OSError: if the checkpoint can't be written.
+        """
         rounds = model.num_boosted_rounds()
         values = {f"{data}-{name}": log[-1] for data, logs in evals_log.items() for name, log in logs.items()}
         should_stop = self._reports.add(rounds, values)

@@ -65,7 +65,11 @@ def _offers(kind: str, path: tuple[str, ...]) -> Offers:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Return the offered names of a kind, a key of `GROUPS`, sorted; empty if no package offers any."""
+    """Return the offered names of a kind, a key of `GROUPS`, sorted; empty if no package offers any.
+
+    Raises:
+        KeyError: if there is no such kind.
+    """
     return tuple(offers(kind))
 
 
@@ -75,6 +79,9 @@ def is_offered(kind: str, name: str) -> bool:
     Args:
         kind: a key of `GROUPS`.
         name: the plug-in's name in the study file.
+
+    Raises:
+        KeyError: if there is no such kind.
     """
     return name in offers(kind)
 

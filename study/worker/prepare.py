@@ -121,7 +121,11 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
 
 
 def main() -> None:
-    """Prepare the engines on standard input: a JSON list of an engine's name, and a cell's task, model and values."""
+    """Prepare the engines on standard input: a JSON list of an engine's name, and a cell's task, model and values.
+
+    Raises:
+        InputError: if an engine can't be imported.
+    """
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
         hashable = {key: tuple(map(tuple, v)) if isinstance(v, list) else v for key, v in values.items()}

@@ -233,6 +233,9 @@ def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
     Args:
         record: the trial's record.
         criterion: bounds that the metrics of a solved trial meet; empty without a success criterion.
+
+    Raises:
+        KeyError: if a metric of the criterion is missing.
     """
     if record.error is not None:
         return Outcome.FAILED

@@ -65,6 +65,9 @@ class L1:
     def at(self, iteration: int) -> float:
         """Return β at an iteration.
 
+        Raises:
+            ValueError: if the iteration or a strength is out of range.
+
         Example:
             >>> L1(1e-5, 1e-4).at(9_999), L1(1e-5, 1e-4).at(20_000)
             (1e-05, 0.0001)

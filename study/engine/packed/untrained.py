@@ -24,6 +24,10 @@ def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str], *, dev
         proof: the recipe's proof.
         metrics: names of metrics.
         device: the device that computes.
+
+    Raises:
+        KeyError: if the task doesn't measure a metric.
+        InputError: as `study.engine.packed.proof.start` does.
     """
     seeds = range(_FIRST_SEED, _FIRST_SEED + SCORE_NETWORKS)
     packs = [seeds[at : at + _PACK_SIZE] for at in range(0, SCORE_NETWORKS, _PACK_SIZE)]

@@ -39,7 +39,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {RANGE: parse_range, JSON: json.load
 
 
 def kind_of(values: Iterable[Any]) -> str:
-    """Return the kind of a column for these values; None fits every kind, and no other value gives ``none``.
+    """Return the kind of a column for these values; None fits every kind. Without other values, it is ``none``.
 
     Example:
         >>> kind_of([1, None]), kind_of([1, 0.5]), kind_of([1, "a"]), kind_of([[1, 2]]), kind_of([None])
@@ -98,6 +98,7 @@ def decoded(column: pa.Array | pa.ChunkedArray, kind: str) -> list[Any]:
 
 
 def _kind(value: Any) -> str:
+    """Return the kind of a single value other than None."""
     if isinstance(value, bool):
         return FLAG
     if isinstance(value, int):

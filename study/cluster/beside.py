@@ -55,9 +55,9 @@ class PackProcess:
             self._process.connection.send(content)
 
     def events(self, timeout_s: float) -> Iterator[Event | None]:
-        """Wait up to `timeout_s` seconds for an event, and yield those that have arrived; None for the imported code.
+        """Yield the events that have arrived, after waiting up to `timeout_s` seconds for the first.
 
-        Nothing is yielded if no event has arrived in time.
+        None stands for the message that the code is imported. Nothing is yielded after a timeout.
 
         Raises:
             ChildProcessError: if the process has ended or sent invalid data.

@@ -186,6 +186,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._take_back(_worker_of(trial), _error_of(trial))
 
     def _end_silent_workers(self) -> None:
+        """Kill the workers that haven't reported for `silent_after_s` seconds."""
         now = time.monotonic()
         # Time in which the driver waited for its store, or the machine slept, doesn't count as silence.
         blocked_s = max(0.0, now - self._checked_at - _USUAL_PAUSE_S)

@@ -132,6 +132,7 @@ class PackQueue:
         return [pack.id for pack in packs if not self._retry(pack, blame=blame)]
 
     def _retry(self, pack: Pack, *, blame: bool) -> bool:
+        """Queue a failed pack again unless another worker has it; return False if it has failed too often."""
         if pack.id in self._ended:
             return True
         self._strikes[pack.id] = self._strikes.get(pack.id, 0) + blame
@@ -163,6 +164,7 @@ class PackQueue:
         return (self._suspects.popleft(),)
 
     def _fill(self, shares: Mapping[str, float]) -> tuple[Pack, ...]:
+        """Take bundles from the front of the queue until they fill a GPU; at least one."""
         packs: list[Pack] = []
         room = 1.0 + 1e-9
         while self._queue:

@@ -55,6 +55,7 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
 
 
 def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
+    """Run a trial's program in a temporary folder, on the terminal; return True if its exit code is 0."""
     with tempfile.TemporaryDirectory(prefix="study-debug-", ignore_cleanup_errors=True) as folder:
         words, environment = engine.command(engine.call_of(trial), Path(folder))
         console.print(f"in {folder}: {shlex.join(words)}", soft_wrap=True, highlight=False)
@@ -68,6 +69,7 @@ def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
 
 
 def _call_function(engine: FunctionEngine, trial: Trial, console: Console) -> bool:
+    """Call a trial's function and print its steps; return False after printing its error."""
     folder = engine.code.folder()
     call = FunctionCall(
         folder.load(parse_import_string(engine.function)),

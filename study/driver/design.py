@@ -66,6 +66,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
 
 
 def _table(pairs: Sequence[PlannedPair], power: Design) -> ConsoleTable:
+    """List the pairs of methods that the seeds may not tell apart."""
     title = f"Pairs that {words.count_of(power.seeds, 'seed')} may not tell apart, by the rates so far"
     table = ConsoleTable(title=title, title_justify="left", elsewhere="`study plan --json`")
     if any(pair.question for pair in pairs):
@@ -87,6 +88,7 @@ def _percent(share: float) -> str:
 
 
 def _sentences(power: Design) -> list[str]:
+    """Describe the pairs that are told apart, and the least difference, in sentences."""
     over = "" if power.comparisons == 1 else f", after Holm's correction over {power.comparisons:,} comparisons"
     seeds, share = words.count_of(power.seeds, "seed"), f"{POWER:.0%} of studies"
     sentences = (

@@ -98,6 +98,7 @@ class Estimate:
         return Group(*parts)
 
     def _table(self) -> ConsoleTable:
+        """List the estimated costs by kind of pack."""
         trials = count_of(sum(kind.trials for kind in self.kinds), "trial")
         packs = count_of(sum(kind.packs for kind in self.kinds), "pack")
         table = ConsoleTable(title=f"{trials} in {packs} on {self.device}", elsewhere="`study plan --json`")
@@ -272,6 +273,7 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
 
 
 def _times(plan: Plan, engines: Engines, trials: int) -> tuple[ConsoleTable, Text]:
+    """Measure trials of each shape; return a table of times, and the range of the total time."""
     shapes: dict[object, Cell] = {shape_key(cell): cell for cell in plan.cells}
     cells = list(shapes.values())
     sample = cells if len(cells) <= _MOST_SHAPES else [*cells[: _MOST_SHAPES - 1], cells[-1]]

@@ -86,6 +86,7 @@ def _heartbeat(
     values: Sequence[CellValue],
     **more: Any,
 ) -> Heartbeat:
+    """Make a heartbeat of now, from at most `MOST_REASONS` failures and `MOST_VALUES` values."""
     more |= {name: counts.get(name, 0) for name in COUNTS}
     return Heartbeat(
         study,

@@ -202,6 +202,7 @@ class Monitor:
             return
 
     def _count(self, pack_id: str) -> None:
+        """Count and publish the results of a pack that is stored, of each of its open parts."""
         ending = self._open.ending_with(pack_id)
         if ending:
             table = self._read(pack_id)
@@ -217,6 +218,7 @@ class Monitor:
         self._publish_counts()
 
     def _count_failed(self, pack_id: str, error: str) -> None:
+        """Store, count and publish a failed result for each trial of a pack that crashed for good."""
         for part in self._open.ending_with(pack_id):
             failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))

@@ -219,6 +219,7 @@ def find_results(folder: Path, printed: str) -> tuple[Results | None, list[str]]
 
 
 def _candidates(folder: Path, printed: str) -> Iterator[Results]:
+    """Yield the places where a program's results may be, the likeliest first."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and "mlruns" not in path.parts)
     names = [path.relative_to(folder).as_posix() for path in files]
     yield from (Results("file", name) for name in names if name.endswith((".jsonl", ".ndjson")))

@@ -137,6 +137,7 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
 
 
 def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
+    """Train two trials in both orders; return the verdict, and a sentence if they differ."""
     first, second = trials
     first_alone, second_after = call((first, second))
     second_alone, first_after = call((second, first))
@@ -161,6 +162,7 @@ def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules
 def _reports(
     fresh: FreshProcess, spec: FunctionSpec, trials: Sequence[Trial], modules: Sequence[str] = ()
 ) -> list[Report]:
+    """Train trials in the given order in a fork of the process, and return their reports."""
     calls = [
         {
             "seed": trial.seed,

@@ -63,6 +63,7 @@ def _call_arguments(spec: CallSpec) -> dict[str, Any]:
 
 
 def _packed_engine(spec: PackedSpec) -> PackedEngine:
+    """Make the engine of packed tasks, without proofs."""
     from study.engine.packed.engine import PackedEngine
 
     declared = spec.declared

@@ -108,6 +108,7 @@ def arguments_of(
 
 
 def _add(arguments: Arguments, option: str, value: Any, *, with_equals: bool = False) -> None:
+    """Add an option with a placeholder: of the seed, of the folder, or of a hyperparameter with this value."""
     name = _name(option)
     if name in SEEDS:
         placeholder = "{seed}"

@@ -110,6 +110,7 @@ def publication(
 
 @contextmanager
 def _publisher(plan: Plan, packs: StoredPacks, uri: str | None, console: Console) -> Iterator[Publisher | None]:
+    """Yield the publisher to MLflow, None without a server; then wait for it, and report what was missed."""
     if uri is None:
         yield None
         return

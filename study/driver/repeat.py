@@ -217,6 +217,7 @@ class _Trained:
 
 
 def _stored_trial(folder: StudyStore, results: pa.Table, trial_id: str) -> _Trained:
+    """Return a trial's stored result, curve and weights; raise InputError if it can't be compared."""
     rows = table_results(results.filter(pc.equal(results["trial_id"], trial_id)))
     if not rows:
         raise InputError(f"no trial of study {folder.name!r} has the id {trial_id}")
@@ -262,6 +263,7 @@ def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
 
 
 def _differences_of_curves(stored: Curve, again: Curve) -> Iterator[str]:
+    """Yield the differences between two learning curves, one for each metric that differs."""
     if not _are_same(stored.iteration, again.iteration):
         yield f"learning curve: {len(stored.iteration)} evaluations are stored, now {len(again.iteration)}"
         return

@@ -132,6 +132,7 @@ class Resources:
 
 
 def _work(engines: Engines, plan: Plan, attempt: str) -> PackWork:
+    """Return the work of a worker on this study, for a CPU."""
     options = engines.options
     return PackWork(
         root=Store(options.root).address,
@@ -195,6 +196,7 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
 
 @contextmanager
 def _slots(engines: Engines, console: Console) -> Iterator[Slots]:
+    """Yield the number of workers by kind of device: in this process, on a cluster, or on a Ray started here."""
     options, device, used = engines.options, engines.device, engines.used()
     if options.local:
         for engine, cell in used:

@@ -332,6 +332,7 @@ class PackedFamily(Family):
 
 
 def _ramp_mistakes(values: Values) -> Iterator[Mistake]:
+    """Yield a mistake if λ is above 0 and its start and end are missing or not in order."""
     if not values.get("sparsity_strength"):
         return
     start, end = (values.get(name) for name in _SPARSITY)

@@ -141,6 +141,8 @@ def _is_flag(word: str) -> bool:
 
 
 def _filled(word: str, values: Mapping[str, Any], quote: Any = str) -> str:
+    """Replace the placeholders in a word; `quote` quotes values for a shell."""
+
     def text(match: re.Match[str]) -> str:
         if match["name"] is None:
             return f"{{{match['plain']}}}"

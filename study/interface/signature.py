@@ -252,6 +252,7 @@ def _check_kind(parameter: inspect.Parameter) -> None:
 
 
 def _declared(annotation: Any, default: Any) -> Hyperparameter:
+    """Return the hyperparameter of an annotation and a default, after checking that they fit."""
     declared = Hyperparameter(
         type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
     )
@@ -366,6 +367,7 @@ def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
 
 
 def _literal(choices: tuple[Any, ...]) -> Any:
+    """Return the type of one of some choices, where true isn't 1."""
     if wrong := [choice for choice in choices if type(choice) not in (str, int, bool, types.NoneType)]:
         raise ValueError(f"a Literal must be of texts, whole numbers, True, False or None, but has {wrong[0]!r}")
 

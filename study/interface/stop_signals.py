@@ -114,6 +114,8 @@ def exceptions_only() -> Iterator[None]:
 def _noting(
     handler: Callable[[int, FrameType | None], Any], before: Mapping[signal.Signals, Any]
 ) -> Callable[[int, FrameType | None], Any]:
+    """Return a signal handler that calls another one, and records the exception that it raises."""
+
     def note(number: int, frame: FrameType | None) -> Any:
         global _stop
         try:

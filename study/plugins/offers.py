@@ -122,6 +122,7 @@ def load(kind: str, name: str) -> Any:
 
 @cache
 def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
+    """Import a plug-in, once per search path."""
     offer = _find(kind, name)
     try:
         with _package_first(offer):
@@ -136,6 +137,7 @@ def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
 
 
 def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
+    """Return the only entry point of a name, after checking that its value is an import string."""
     matches = offers(kind).get(name, ())
     if len(matches) > 1:
         packages = ", ".join(sorted(f"{offer.dist.name} ({offer.value})" for offer in matches if offer.dist))

@@ -105,6 +105,7 @@ class _Module:
             )
 
     def _add_source(self, name: str, value: Any) -> None:
+        """Add the source of a function or class of the notebook, after everything that it uses."""
         source = _source_of(value)
         if source is None:
             raise InputError(f"the source of {name} isn't known: define it in a cell of the notebook, or in a module")

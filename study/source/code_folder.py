@@ -131,6 +131,7 @@ class CodeFolder:
         return object_
 
     def _import(self, import_string: ImportString) -> ModuleType:
+        """Import a module; turn any error of it into an InputError, except a stop by a signal."""
         with noting_stops():
             try:
                 return importlib.import_module(import_string.module)
@@ -149,6 +150,7 @@ class CodeFolder:
         return visible(attempt(lambda: self._reason(error), error_line(error)))
 
     def _reason(self, error: BaseException) -> str:
+        """Return an error's message after the file, number and text of the innermost line of the user's own code."""
         places = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         words = [str(error)] if isinstance(error, UnusualError) else traceback.format_exception_only(error)
         if isinstance(error, SyntaxError):
@@ -178,6 +180,7 @@ class CodeFolder:
         return taken
 
     def _check_names(self) -> None:
+        """Check that no module of this package, Python or an installed package has the name of one of the folder's."""
         # This package's names are always refused: its own later imports would find the folder's modules instead.
         for name in sorted(self._names & {*sys.modules, *OURS}):
             path = _file(sys.modules[name]) if name in sys.modules else ""
@@ -258,6 +261,7 @@ def _file(module: ModuleType) -> str:
 
 
 def _hint(error: BaseException) -> str:
+    """Return a second line of advice on an error of an import, or an empty text."""
     if isinstance(error, SystemExit):
         return "\nA module must not end the program that imports it: write this under `if __name__ == '__main__':`"
     if not isinstance(error, ModuleNotFoundError) or not error.name:

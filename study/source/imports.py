@@ -33,6 +33,7 @@ def imported_packages(source: bytes) -> set[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
+    """Yield the full names of the modules that a node of the syntax tree imports."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

@@ -127,6 +127,7 @@ def _field(node: ast.AST, name: str, with_docstrings: bool) -> Any:
 
 
 def _joined(values: list[ast.expr]) -> list[ast.expr]:
+    """Join neighbouring texts of an f-string, and drop empty ones."""
     joined: list[ast.expr] = []
     for is_text, group in groupby(values, lambda value: isinstance(value, ast.Constant)):
         if is_text:

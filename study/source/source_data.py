@@ -97,6 +97,7 @@ def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
 
 
 def _place(path: str, kind: DataFile, folder: Path) -> Path:
+    """Return the path of the data in the first folder that has them: the study's, or $STUDY_DATA."""
     parts = PurePosixPath(path)
     if not path or parts.is_absolute() or ".." in parts.parts:
         raise InputError(

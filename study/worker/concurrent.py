@@ -98,6 +98,7 @@ class _Threads:
             thread.start()
 
     def _run(self, pack: Pack) -> None:
+        """Run a pack, and put its events into the queue, then None."""
         try:
             with closing(_events_with_end(self._work, pack)) as steps:
                 for event in steps:

@@ -129,6 +129,7 @@ def _overrides_key(words: Sequence[str]) -> Key:
 
 
 def _read_folder(folder: Path, engine: ProgramEngine) -> tuple[_Steps, bool]:
+    """Read the results in a run's folder; return the complete steps, and True if they are numbered."""
     steps = Steps()
     reader = reader_of(engine.program.results, folder, steps)
     if isinstance(reader, OutputReader):

@@ -87,6 +87,7 @@ def read_jobs(path: Path) -> list[HydraJob]:
 
 
 def _job(folder: Path) -> HydraJob:
+    """Read a job from the files in its folder's ``.hydra``."""
     overrides, config, hydra = (
         read_yaml(folder / ".hydra" / f"{part}.yaml") for part in ("overrides", "config", "hydra")
     )
@@ -209,6 +210,7 @@ def _find_results(jobs: Sequence[HydraJob], sweep: Sweep) -> None:
 
 
 def _note_settings(job: HydraJob, seed_key: str, sweep: Sweep) -> None:
+    """Note a missing seed, Hydra's own settings, and interpolations."""
     if not seed_key:
         sweep.notes.append("no override and no key of the configuration is a seed: the program must read STUDY_SEED")
     settings = (job.hydra.get("overrides") or {}).get("hydra") or []

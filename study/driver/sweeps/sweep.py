@@ -125,6 +125,7 @@ class Sweep:
         return names
 
     def _add_choices(self, name: str, domain: Domain, names: Mapping[str, str]) -> None:
+        """Add choices: a single one as fixed, several as a range of a search, or else to the grid."""
         choices = list({repr(value): value for value in domain["choices"]}.values())
         when = _renamed(domain, names)
         if len(choices) == 1:
@@ -135,6 +136,7 @@ class Sweep:
             self.grid[name] = {"values": choices, **when} if when else choices
 
     def _add_seeds(self, path: str, domain: Domain) -> None:
+        """Take the seeds from a domain; raise InputError if one isn't a whole number of at least 0."""
         choices = domain.get("choices")
         low, high = domain.get("low"), domain.get("high")
         seeds = choices or [low, high]

@@ -119,6 +119,7 @@ def _grid_values(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
 
 
 def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list[str]) -> Domain:
+    """Return the range of a distribution of W&B; normal ones become uniform ones."""
     if distribution in ("normal", "q_normal", "log_normal", "q_log_normal"):
         mu, sigma = numbers.get("mu", 0), numbers.get("sigma", 1)
         low, high = mu - 2 * sigma, mu + 2 * sigma
@@ -210,6 +211,7 @@ def _json_word(names: Mapping[str, str], domains: Mapping[str, Domain], notes: l
 
 
 def _take_metric(metric: Any, path: Path, sweep: Sweep) -> None:
+    """Take the objective from the sweep's metric."""
     if metric is None:
         return
     if not isinstance(metric, Mapping) or not isinstance(metric.get("name"), str):
@@ -223,6 +225,7 @@ def _take_metric(metric: Any, path: Path, sweep: Sweep) -> None:
 
 
 def _take_cap(cap: Any, path: Path, sweep: Sweep) -> None:
+    """Take the number of trials from the sweep's cap; a grid has none."""
     if cap is None:
         return
     if type(cap) is not int or cap < 1:

@@ -82,7 +82,7 @@ class CallEngine(Engine):
         return replace(self, folders=folders, is_shared=is_shared)
 
     def with_rungs(self, rungs: Rungs) -> Self:
-        """Return the engine with the given values of trials, by which `pruning` compares them."""
+        """Return the engine with the given `rungs`, the values by which `pruning` compares trials."""
         return replace(self, rungs=rungs)
 
     def refuses(self, cell: Cell) -> str | None:

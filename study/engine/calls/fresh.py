@@ -73,6 +73,7 @@ class FreshProcess:
         self._process.send({"is_forked": is_forked, "arguments": arguments} | name)
 
     def _receive(self, timeout_s: float | None) -> Any:
+        """Return the value of the next answer; an error, a timeout or the process's end raises FreshCallError."""
         try:
             if not self._process.connection.poll(timeout_s):
                 raise FreshCallError(f"it took longer than {timeout_s:g} s")

@@ -115,6 +115,7 @@ class Programs:
                 _kill(self._program)
 
     def _receive(self) -> None:
+        """Read commands and file descriptors from the socket, and execute the complete ones."""
         data, outputs, _, _ = socket.recv_fds(self._commands, 2**16, 4)
         for output in outputs:
             os.set_inheritable(output, False)
@@ -134,6 +135,7 @@ class Programs:
     def _start(
         self, output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None
     ) -> None:
+        """Start a program in a fork, and answer if it can't be run."""
         failed, failure = os.pipe()
         guard = os.getpid()
         program = os.fork()
@@ -164,6 +166,7 @@ class Programs:
             self._kill_at_s = time.monotonic() + grace_s
 
     def _reap(self) -> None:
+        """Collect the processes that have ended; if the program is one of them, answer with its exit code."""
         while True:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)

@@ -138,6 +138,7 @@ class TrialOutput:
             self._descriptor = -1
 
     def _stream(self, usual: TextIO | None) -> TextIO:
+        """Return a text stream that writes to the log, and also to the usual stream if the output is shared."""
         if self._is_shared and usual is not None:
             return _Tee(usual, self)  # type: ignore[return-value]
         return io.TextIOWrapper(

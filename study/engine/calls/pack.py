@@ -67,6 +67,7 @@ class CallPack(Training):
             self._resume(checkpoint)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
+        """Take the records of ended trials, and the arrays of the running one, from a checkpoint."""
         if checkpoint.engine != self._engine.name:
             raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):
@@ -143,6 +144,7 @@ class CallPack(Training):
         return folders.folder(trial.id)
 
     def _progress(self) -> Progress:
+        """Return the progress of the pack; a trial without `iterations` counts as one iteration."""
         trials = self._pack.trials
         each = trials[0].cell.iterations + 1
         made = each * len(self._records) + min(self._step, each - 1)
@@ -202,6 +204,7 @@ class CallPack(Training):
         return outcome_of(record, self._engine.criterion)
 
     def _result(self, trial: Trial, record: CallRecord) -> Result:
+        """Return the result of an ended trial."""
         outcome, criterion = self._outcome(record), self._engine.criterion
         solved_at = None
         if outcome is Outcome.SOLVED and record.reports_steps:

@@ -56,6 +56,7 @@ class Log:
             self.lost = (self.lost + data)[-_MOST_LOST:]
 
     def _shorten(self, size: int) -> None:
+        """Replace the middle of the log by a line with the number of bytes left out so far."""
         with open(self._path, "rb") as log:  # noqa: PTH123
             head = log.read(HALF)
             log.seek(size - HALF)

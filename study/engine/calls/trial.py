@@ -169,14 +169,7 @@ class History:
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
-        """Return the record of the steps so far.
-
-        Args:
-            reports_steps: as for `CallRecord`, like the other arguments.
-            error: the reason of a failure; None without one.
-            details: the traceback of a failure, or an empty text.
-            was_stopped: whether the trial was stopped early.
-        """
+        """Return the record of the steps so far; the arguments are fields of `CallRecord`."""
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)

@@ -102,6 +102,7 @@ class IsolatedTraining(TrialCall):
             self._process.close()
 
     def _start(self) -> None:
+        """Start the process, and send the request and the state to resume from."""
         self._started_at = time.monotonic()
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -118,6 +119,7 @@ class IsolatedTraining(TrialCall):
             self._process.connection.send_bytes(state)
 
     def _request(self) -> dict[str, Any]:
+        """Return the request to `study.interface.function.child`."""
         call = {
             "seed": self._trial.seed,
             "values": dict(self._trial.values),
@@ -160,6 +162,7 @@ class IsolatedTraining(TrialCall):
             self._fail(self._reason(process))
 
     def _take_all(self, messages: MessageReader) -> None:
+        """Handle all complete messages; invalid data fail the trial."""
         try:
             while not self._done and (message := messages.take()) is not None:
                 self._take(*message)
@@ -170,6 +173,7 @@ class IsolatedTraining(TrialCall):
             )
 
     def _take(self, content: Any, more: bytes) -> None:
+        """Handle a message, its JSON content and the bytes of a state; raise BrokenMessageError if it is invalid."""
         match content:
             case {
                 "step": int(step),

@@ -141,6 +141,7 @@ class FunctionTraining(TrialCall):
             self._call.close()
 
     def _take_step(self) -> None:
+        """Run the function until its next step, and record it; the trial may end with it."""
         if self._copied_at is None or time.perf_counter() - self._copied_at >= self._state_every_s:
             self._copy_state()
         self._step = None  # the function may change the objects that it refers to
@@ -157,6 +158,7 @@ class FunctionTraining(TrialCall):
         self._done = step is None or not self._call.reports_steps or (isinstance(step, Step) and not step.is_finite)
 
     def _copy_state(self) -> None:
+        """Copy the state of the latest step, if it has one; a state that can't be copied fails the trial."""
         if self._step is None or self._step.state is None:
             return
         try:

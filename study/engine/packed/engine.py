@@ -232,6 +232,7 @@ class PackedEngine(Engine):
         return training
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
+        """Load the code and the data of a cell; return the code's folder, and the settings that its trials share."""
         folder = self.code.folder()
         for data in self.data:
             data.provide(data_cache())

@@ -83,6 +83,7 @@ def _constants(graph: GraphModule) -> dict[str, Array]:
 
 
 def _run(graph: GraphModule, constants: Mapping[str, Array], *inputs: Array) -> list[Array]:
+    """Compute the recorded operations with arrays of JAX."""
     values: dict[Node, Any] = {}
     given = iter(inputs)
     for node in graph.graph.nodes:
@@ -342,6 +343,7 @@ def _max_pool(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
+    """Return the largest element of each window and its place in the image; NaN counts as the largest."""
     if ceil_mode or set(dilation) != {1}:
         raise LoweringError("no XLA counterpart is implemented for pooling with dilation or ceil_mode")
     windows = _windows(x, kernel, stride, padding)

@@ -221,6 +221,7 @@ class Members(ABC):
     def _loss(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strengths: Strengths
     ) -> Tensor:
+        """Return a trial's loss on a batch, a scalar, with its penalties added."""
         with noise_from(noise), self._products():
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
@@ -234,6 +235,7 @@ class Members(ABC):
         return loss
 
     def _strengths(self) -> Strengths:
+        """Return the weights of both penalties in this iteration, 0 for a penalty that is off."""
         weight = self._flat.arrays["weight"]
         sparsity_strength, l1_strength = (
             torch.tensor(
@@ -261,6 +263,7 @@ class Members(ABC):
         return self.task.predict(model, batch)
 
     def _check_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Check that the measured metrics are those that the task declares."""
         declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}
@@ -378,6 +381,7 @@ class SideBySide(Members):
         return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
+        """Compute the gradients of all trials' losses, by the recorded operations once there are some."""
         inputs = self._parts, self._others, self._strengths(), self._setup
         if self._updates == _RECORDED_AFTER:
             self._record(inputs)
@@ -447,6 +451,7 @@ class SideBySide(Members):
             return vmap(lambda setup: self.task.evaluation(stream, purpose, *setup))(self._setup)
 
     def _measure(self, batch: Any) -> dict[str, Tensor]:
+        """Measure all trials on an evaluation set, some rows at a time, each metric [rows]."""
         module = self._modules[0]
 
         def metrics(tensors: dict[str, Tensor], batch: Any, place: Tensor) -> dict[str, Tensor]:
@@ -503,6 +508,7 @@ class OneByOne(Members):
         return [self.task.evaluation(evaluation_stream(purpose), purpose, *setup) for setup in self._setups]
 
     def _differentiate(self) -> None:
+        """Compute the gradients of the trials' losses, one trial after another."""
         strengths = self._strengths()
         for row, module in enumerate(self._modules):
             module.train()
@@ -514,6 +520,7 @@ class OneByOne(Members):
             self._flat.set_gradient(dict(zip(leaves, gradients, strict=True)), row)
 
     def _measure(self, batch: Any) -> dict[str, Tensor]:
+        """Measure the trials on their evaluation sets, one after another, each metric [trials]."""
         weights, metrics = self._flat.parts("weight"), []
         for row, module in enumerate(self._modules):
             tensors = {name: part[row] for name, part in weights.items()}

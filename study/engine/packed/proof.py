@@ -109,6 +109,7 @@ def start(
 def _side_by_side(
     recipe: Recipe, members: Sequence[Member], layout: PackLayout, state: Arrays | None, device: str
 ) -> SideBySide:
+    """Start trials side by side in a layout; raise InputError if it needs XLA and JAX isn't installed."""
     if layout.backend == "torch":
         return SideBySide(recipe, members, layout=layout, state=state, device=device)
     if not can_compile():
@@ -203,6 +204,8 @@ def _quick_recipe(recipe: Recipe, device: str) -> Recipe:
 
 
 def _check_repeats(recipe: Recipe, members: Sequence[Member], device: str) -> None:
+    """Check that trials one by one give the same numbers when trained again, and after a resume."""
+
     def begin(state: Arrays | None = None) -> Members:
         return OneByOne(recipe, members, state=state, device=device)
 
@@ -249,6 +252,8 @@ def _pack_dependence(
 def _first_difference(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
 ) -> str:
+    """Return the first difference between packs of a layout, as a sentence; empty if there is none."""
+
     def pack(chosen: Sequence[Member], state: Arrays | None = None) -> SideBySide:
         return _side_by_side(recipe, chosen, layout, state, device)
 
@@ -297,6 +302,7 @@ def _train(trials: Members) -> Numbers:
 
 
 def _resumed(begin: Callable[[Arrays | None], Members]) -> Numbers:
+    """Train for a few updates with a resume in between; return the last metrics and the state."""
     trials = begin(None)
     for _ in range(_RESUMED_AT):
         trials.evaluate()
@@ -342,6 +348,7 @@ def _sentence(reason: str) -> str:
 
 
 def _explained(recipe: Recipe, error: Exception) -> str:
+    """Explain an error under `torch.func.vmap` by its likely cause in the task or the model."""
     text = str(error).partition("\n")[0]
     if "randomness" in text:
         dropouts = _names(recipe, nn.modules.dropout._DropoutNd)

@@ -117,6 +117,7 @@ class XlaSideBySide(SideBySide):
         return programs[self._layout.is_aligned]
 
     def _new_programs(self) -> _Programs:
+        """Record the draws of an update, and choose the number of iterations per call; nothing is compiled yet."""
         rows = slice(0, self._layout.multiple)
         weight, *_ = self._state_of(rows)
         others = {name: tensor[rows].clone() for name, tensor in self._others.items()}
@@ -127,6 +128,7 @@ class XlaSideBySide(SideBySide):
         return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
 
     def _program(self, size: int) -> Callable[..., Sequence[Array]]:
+        """Return the program that makes updates of a group of `size` trials; its first call compiles it."""
         rows = slice(0, size)
         numbers = drawn(self._programs.draws, self._seeds[rows], self.iteration)
         factors = {name: factor[0, rows] for name, factor in self._factors(range(1)).items()}

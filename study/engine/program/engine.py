@@ -90,6 +90,7 @@ class ProgramEngine(CallEngine):
         folder: Path | None,
         output: TrialOutput | None,
     ) -> TrialCall:
+        """Start the call of a trial; a `Begin` once `code` is given."""
         return ProgramTraining(
             self.program,
             call,

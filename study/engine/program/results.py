@@ -184,6 +184,7 @@ class OutputReader(Reader):
             self._add(numbers, "a line of its output")
 
     def _read_match(self, match: re.Match[str], line: str) -> None:
+        """Add the numbers of the named groups of a match."""
         texts = {name: text for name, text in match.groupdict().items() if text is not None}
         numbers = {name: _number(text) for name, text in texts.items()}
         for name, number in numbers.items():
@@ -255,6 +256,7 @@ class JsonReader(FileReader):
 
 
 def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
+    """Return the objects of numbers in a JSON value, one for each step."""
     entries = content if isinstance(content, list) else [content]
     if not all(isinstance(entry, dict) for entry in entries):
         raise ResultsError(f"{name} must be an object of numbers, or a list of such objects")
@@ -339,6 +341,7 @@ class CsvReader(LinesReader):
         self._columns: Sequence[str] = ()
 
     def _take(self, line: str, place: str) -> None:
+        """Read a line: the names of the columns, or the values of a row; cells that aren't numbers are skipped."""
         values = next(csv.reader([line]))
         if not self._columns:
             self._columns = [value.strip() for value in values]
@@ -395,6 +398,7 @@ def _event_loader(path: Path) -> Any:
 
 
 def _scalar(value: Any) -> float | None:
+    """Return the scalar of an event's value; None for other data, such as an image."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
     if value.HasField("tensor"):

@@ -121,6 +121,7 @@ class ProgramTraining(TrialCall):
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _start(self) -> None:
+        """Start the program, with its output to the log, or through a pipe if results are read from it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         words, environment = command_of(
             self._program,

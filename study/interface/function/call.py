@@ -194,6 +194,7 @@ class FunctionCall:
     _end = close
 
     def _begin(self) -> Step | SavedState | None:
+        """Call the function, and return its first report, or its only one."""
         arguments = _arguments(self._function, self._values) | {"seed": self._seed}
         if self._takes_resume:
             arguments["resume"] = self._trial.resume
@@ -214,6 +215,7 @@ class FunctionCall:
         return self._checked(report)
 
     def _returned(self, reports: Any) -> Step | SavedState | None:
+        """Check the function's value: return a dict's step, or the first report of a generator."""
         if isinstance(reports, Mapping):
             self._reports = None
             return self._step(reports, {"step": max(self._last, 0)} | dict(reports))
@@ -226,6 +228,7 @@ class FunctionCall:
         return self._pull()
 
     def _pull(self) -> Step | SavedState | None:
+        """Return the next report; None if the function has ended."""
         assert self._reports is not None
         try:
             report = next(self._reports)
@@ -285,6 +288,7 @@ class FunctionCall:
         return Step(int(step), metrics, report.get("state"), undeclared)
 
     def _undeclared(self, name: Any, value: Any, verb: str) -> float:
+        """Check an undeclared number and its name, and return it as a float."""
         number: Any = _scalar(value)
         if type(name) is not str or name in _RESERVED:
             raise self._error(
@@ -298,6 +302,7 @@ class FunctionCall:
             return math.copysign(math.inf, 1 if abs(number) == number else -1)
 
     def _number(self, name: str, value: Any, verb: str) -> float:
+        """Check that a metric is a number within its limits, and return it as a float; NaN and infinity pass."""
         scalar, metric = _scalar(value), self._metrics[name]
         if not isinstance(scalar, numbers.Real):  # bool is a number: True is 1
             raise self._error(f"must {verb} a number as {name}, but got {_description(value)}")
@@ -335,6 +340,7 @@ class FunctionCall:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the function's keyword arguments, converted only where values need it."""
     is_plain = not any(value is None or isinstance(value, list) or "." in name for name, value in values.items())
     if is_plain and CONFIG not in inspect.signature(function).parameters:
         return dict(values)

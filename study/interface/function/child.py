@@ -55,6 +55,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
+    """Send each step of the call, with a copy of its state at most every `state_every_s` seconds."""
     call, state_every_s = _call(parent, request), request["state_every_s"]
     began = time.perf_counter()
     copied_at = -state_every_s

@@ -77,6 +77,7 @@ def call_in_order(
 def _call(
     function: Callable[..., Any], call: Mapping[str, Any], metrics: Mapping[str, Metric], for_s: float
 ) -> dict[str, Any]:
+    """Call the function for one trial, and return its report without `changed`."""
     steps: list[tuple[int, dict[str, float]]] = []
     report: dict[str, Any] = {"steps": steps, "is_done": True, "error": ""}
     try:

@@ -61,6 +61,7 @@ def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
 
 
 def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
+    """Return the kind of a tensor, bytes, an array or a numpy number, and its content as an array."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         try:
@@ -75,6 +76,7 @@ def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
 
 
 def _value(node: Any, arrays: Arrays) -> Any:
+    """Return the value of a node that `_node` made."""
     if not isinstance(node, dict):
         return node
     ((kind, content),) = node.items()

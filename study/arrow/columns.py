@@ -107,7 +107,7 @@ def hyperparameters_of(table: pa.Table | pa.Schema) -> list[str]:
 
 
 def metrics_of(table: pa.Table | pa.Schema) -> list[str]:
-    """List the names of the columns that hold metrics, in order."""
+    """List the names of the columns that hold metrics, in order; empty if there are none."""
     return _columns_of_role(table, METRIC)
 
 

@@ -40,7 +40,7 @@ def weights_table(weights: Iterable[Weights]) -> pa.Table:
 
 
 def table_weights(table: pa.Table) -> list[Weights]:
-    """Convert a table of `WEIGHTS_SCHEMA` back to trained weights."""
+    """Convert a table of `WEIGHTS_SCHEMA` back to trained weights, one for each row; arrays are copies."""
     rows = table.drop_columns(["value"]).to_pylist()
     return [
         Weights(row["trial_id"], row["iteration"], _arrays(row, values.values.to_numpy()))

@@ -33,9 +33,18 @@ class QueueActor:
     async def hand_out(
         self, worker: str, kind: str, node: str, done: Sequence[str], wait_s: float, packs: list[Any]
     ) -> HandedOut:
-        """Record that packs of a worker are done, and return its next ones, as for `HandedOut`.
+        """Record that packs of a worker are done, and return its next ones.
 
-        If there are none but more may follow, wait for up to `wait_s` seconds.
+        Args:
+            worker: the requesting worker.
+            kind: ``cpu`` or ``cuda``.
+            node: id of the worker's node.
+            done: ids of the packs that are done.
+            wait_s: seconds to wait for packs if there are none but more may follow.
+            packs: the arguments of `PackQueue`, as a list of one Ray object, like those of the other methods.
+
+        Returns:
+            The packs, True once after a restart of the queue, and True if more packs may follow (`HandedOut`).
         """
         queue = await self._opened(packs)
         for pack_id in done:
@@ -49,7 +58,7 @@ class QueueActor:
         return handed, to_report, self._may_grow
 
     async def crashed(self, worker: str, pack_id: str, packs: list[Any]) -> bool:
-        """Record that a pack crashed, and return True if it is tried again."""
+        """Record that a worker's pack crashed, and return True if it is tried again; see `PackQueue.crashed`."""
         return (await self._opened(packs)).crashed(worker, pack_id)
 
     async def node_of(self, worker: str, packs: list[Any]) -> str | None:
@@ -57,11 +66,11 @@ class QueueActor:
         return (await self._opened(packs)).node_of(worker)
 
     async def take_back(self, worker: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
-        """Take back a lost worker's packs, and return the ids of those that aren't tried again."""
+        """Take back a lost worker's packs; return the ids of those that aren't tried again, as `PackQueue.lost` does."""
         return (await self._opened(packs)).lost(worker, blame=blame, with_node=with_node)
 
     async def add(self, bundles: list[Bundle], shares: Mapping[str, float] | None, packs: list[Any]) -> None:
-        """Add bundles, and wake the workers that wait for them."""
+        """Add bundles and shares of a GPU (`PackQueue.add`), and wake the workers that wait for packs."""
         (await self._opened(packs)).add(bundles, shares)
         self._added.set()
         self._added = asyncio.Event()

@@ -67,7 +67,15 @@ class TuneScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles until all are done; see `study.cluster.workers.Scheduler`.
+        """Run bundles until all are done or `stop` is set; see `study.cluster.workers.Scheduler`.
+
+        Args:
+            bundles: the bundles to run, in descending order of cost.
+            shares: each pack's share of a GPU, by its id; None unless cores and GPUs take the same bundles.
+            on_event: called with each event, in this process.
+
+        Returns:
+            The workers that have reported, as ``host:process``.
 
         Raises:
             ClusterError: if Tune itself failed, or no worker can work.

@@ -55,7 +55,10 @@ class PackTrainable(tune.Trainable):
             raise ClusterError(f"worker {self._where['worker']} has other versions than the driver: {difference}")
 
     def step(self) -> dict[str, Any]:
-        """Train for about a second, and return the events in a report.
+        """Train for about a second, and return a report for `SchedulerCallback.on_trial_result`.
+
+        Returns:
+            The ``events``; whether the worker is ``done`` or ``idle``, without packs; and its ``worker`` and ``node``.
 
         Raises:
             RuntimeError: after a crash on a GPU, so that Tune restarts this worker in a new process.

@@ -39,7 +39,7 @@ class WorkerGroup:
 
     @property
     def resources(self) -> dict[str, float]:
-        """The resources that Ray reserves for one worker."""
+        """The resources that Ray reserves for one worker: ``CPU``, and ``GPU`` if it uses one."""
         return {"CPU": self.cpus, "GPU": self.gpu_share} if self.gpu_share else {"CPU": self.cpus}
 
 
@@ -48,7 +48,7 @@ class Scheduler(Protocol):
 
     @property
     def left(self) -> Sequence[Bundle]:
-        """The bundles that `run` left for another scheduler."""
+        """The bundles that `run` left for another scheduler; empty if none."""
         ...
 
     def run(

@@ -32,7 +32,7 @@ class DesignNote:
     design: Design
 
     def as_json(self) -> dict[str, Any]:
-        """Return the note as JSON data."""
+        """Return the fields of the design as JSON data."""
         return asdict(self.design)
 
     def __rich__(self) -> RenderableType:

@@ -82,7 +82,7 @@ class Estimate:
     notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the estimate as JSON data."""
+        """Return the outline, the estimates by kind of pack as ``packs``, and the other fields as JSON data."""
         own = {name: value for name, value in vars(self).items() if name not in ("outline", "design", "kinds")}
         packs = {"packs": [asdict(kind) for kind in self.kinds]}
         return self.outline.as_json() | packs | own | {"design": self.design and self.design.as_json()}

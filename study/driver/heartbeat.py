@@ -103,7 +103,12 @@ def _heartbeat(
 
 @contextmanager
 def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[], None]]:
-    """Print a heartbeat at most every ten seconds while a study's board changes.
+    """Print a heartbeat at most every ten seconds while a study's board changes; nothing outside of a job.
+
+    Args:
+        board: the running counts.
+        study: the study's name.
+        console: where to print it.
 
     Yields:
         A function to call after each change.
@@ -133,7 +138,7 @@ def beating(board: Board, study: str, console: Console) -> Iterator[Callable[[],
 def stored_heartbeat(board: Board, folder: StudyStore) -> Iterator[Callable[[], None]]:
     """Keep a heartbeat in a study's folder while it runs, updated at most every ten seconds.
 
-    A failed write doesn't disturb training; it is retried after a minute.
+    A failed write doesn't disturb training; it is retried after a minute. The block's end removes the heartbeat.
 
     Yields:
         A function to call after each change of the board.

@@ -154,7 +154,7 @@ def command_line(program: Program) -> str:
 
 
 def results_line(results: Results | None) -> str:
-    """Return the `results` line of a study file, with a remark if no results were found."""
+    """Return the `results` line of a study file; for None, a placeholder with a remark that no results were found."""
     if results is None:
         return f"results: metrics.json  # no results were found within {CALL_S:g} s: say where they are"
     table = {results.kind: results.where} | ({"step": results.step} if results.step else {})

@@ -39,7 +39,7 @@ class News:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Values of the placeholders in `PLACES`."""
+        """Values of the placeholders in `PLACES`, by name, with control characters escaped."""
         return {name: visible(getattr(self, name)) for name in PLACES}
 
 

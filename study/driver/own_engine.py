@@ -95,10 +95,10 @@ def as_packed(own: Engine | None) -> PackedEngine | None:
 
 
 def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
-    """Return the engine with a proven layout for each recipe; engines of other kinds are unchanged.
+    """Return the engine with a proven layout for each recipe; engines of other kinds, and None, are unchanged.
 
     Args:
-        own: the study's own engine.
+        own: the study's own engine; None without one.
         plan: the study's plan.
         root: the store's address; proofs in the study's folder aren't repeated.
 
@@ -114,13 +114,21 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
 
 
 def layouts_of(own: Engine | None) -> Mapping[str, str]:
-    """Return the proven layout of each recipe; empty for engines of other kinds."""
+    """Return the proven layout of each recipe; empty for engines of other kinds and for None."""
     packed = as_packed(own)
     return {} if packed is None else packed.layouts
 
 
 def training_notices(cells: Sequence[Cell], own: Engine | None) -> list[str]:
-    """Return sentences on models that train without packs or without XLA, with the reasons."""
+    """Return sentences on models that train without packs or without XLA, with the reasons.
+
+    Args:
+        cells: the cells.
+        own: the study's own engine; None without one.
+
+    Returns:
+        Each sentence once; empty unless the engine trains packed tasks with proofs.
+    """
     if not layouts_of(own):
         return []
     from study.engine.packed.engine import proof_of

@@ -166,7 +166,7 @@ class Board:
 
     @property
     def failures(self) -> Sequence[Failure]:
-        """Reasons of this run's failed trials, the most frequent first."""
+        """Reasons of this run's failed trials, the most frequent first; empty without failures."""
         return self._failures.failures()
 
     def split(self, pack_id: str, parts: Sequence[Pack]) -> None:
@@ -195,7 +195,7 @@ class Board:
 
     @property
     def training(self) -> Sequence[CellTraining]:
-        """Cells in training, in the order of the study."""
+        """Cells in training, in the order of the study; empty if none trains."""
         trials, done = Counter[str](), defaultdict[str, float](float)
         for pack_id, progress in self._running.items():
             pack = self._packs[pack_id]

@@ -60,6 +60,10 @@ class Publication:
 
         Failures of single parts are kept in `results.parts`.
 
+        Args:
+            results: the study and its results.
+            tracking_uri: MLflow's address, for links in the report; None for no links.
+
         Raises:
             StoreError: if the report can't be stored.
             BusyError: if another driver has taken the study over.

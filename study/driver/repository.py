@@ -44,6 +44,9 @@ def read_repository(folder: Path, files: Sequence[str] = ()) -> dict[str, Any]:
         folder: the folder.
         files: names of files in the folder. The repository is dirty if it doesn't track one of them; other untracked
             files don't count.
+
+    Returns:
+        ``user_git_commit``, ``user_git_dirty`` and ``user_git_remote``; None for each that isn't known.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:

@@ -181,7 +181,12 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
 
 @contextmanager
 def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resources]:
-    """Start or join Ray, prepare the engines meanwhile, and yield the study's resources.
+    """Start or join Ray, prepare the engines meanwhile, and yield the study's resources; with ``local``, without Ray.
+
+    Args:
+        engines: the engines that train it.
+        plan: the study's plan.
+        console: where the start is shown.
 
     Raises:
         InputError: if no engine trains a cell.

@@ -90,7 +90,15 @@ class TrialFolders(Protocol):
         """Empty the folder of a trial that starts anew."""
 
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
-        """Keep the selected files of a trial that has ended; return messages for the user."""
+        """Keep the selected files of a trial that has ended.
+
+        Args:
+            trial_id: the trial's id.
+            error: the error of a failed trial; empty if it didn't fail.
+
+        Returns:
+            Messages for the user; empty if there are none.
+        """
 
 
 class Engine(ABC):
@@ -159,7 +167,7 @@ class Engine(ABC):
         Args:
             pack: trials of equal `pack_key`.
             device: ``cpu`` or ``cuda``.
-            checkpoint: a checkpoint by this engine, of the same trials in the same order.
+            checkpoint: a checkpoint by this engine, of the same trials in the same order; None to start.
 
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine.

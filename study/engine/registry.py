@@ -21,7 +21,8 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
             the device and doesn't refuse the cell.
         cell: the cell to train.
         device: ``cpu`` or ``cuda``.
-        own: the study's own engine. Cells that it refuses are trained by engines of their family, if there are any.
+        own: the study's own engine; None without one. Cells that it refuses are trained by engines of their family, if
+            there are any.
 
     Raises:
         InputError: if there is no such engine, the named engine refuses the cell, or no engine takes it.
@@ -89,7 +90,12 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
 
 def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) -> list[int | None]:
-    """Return, for each cell, the number of trials that this machine's GPU trains side by side; see `Engine`.
+    """Return, for each cell, the number of trials that this machine's GPU trains side by side; None for any number.
+
+    Args:
+        name: as for `engine_for`.
+        cells: the cells.
+        own: as for `engine_for`.
 
     Raises:
         InputError: as `engine_for` does.

@@ -106,7 +106,7 @@ def error_traceback(error: BaseException, top: TracebackType | None, limit: int 
 
 
 def entries_of(error: BaseException) -> TracebackType | None:
-    """Return an error's traceback, without running code of its class."""
+    """Return an error's traceback, without running code of its class; None if it wasn't raised."""
     top: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return top
 

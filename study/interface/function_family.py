@@ -85,7 +85,12 @@ class FunctionFamily(Family):
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the function's arguments with defaults, and the values of `OWN_NAMES`.
 
-        None is kept: the argument doesn't apply, or accepts None.
+        None is kept: the argument doesn't apply, or accepts None. Values of other names are ignored.
+
+        Args:
+            task: unused.
+            model: unused.
+            values: the values that are set, by argument.
 
         Raises:
             ValueError: if an argument without a default is missing, or a value has the wrong type.
@@ -124,7 +129,13 @@ class FunctionFamily(Family):
         return float(len(cells))
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return a pack size so small that no worker waits long for another at the end of the study."""
+        """Return a pack size so small that no worker waits long for another at the end of the study, 1 to 64.
+
+        Args:
+            cell: unused.
+            trials: number of trials to train.
+            slots: number of packs that are trained concurrently.
+        """
         return max(1, min(trials // (slots * _PACKS_A_SLOT), _MOST_IN_PACK))
 
     def to_json(self) -> str:

@@ -160,9 +160,14 @@ class PackedFamily(Family):
         return {**self.task_fields, **self.arguments[model], **TRAINING}
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the canonical values of a cell, with defaults.
+        """Return the canonical values of a cell, with defaults, and ``code``.
 
         Arguments of other models and hyperparameters of other optimisers are None.
+
+        Args:
+            task: unused.
+            model: an element of `models`.
+            values: the values that are set, by hyperparameter.
 
         Raises:
             ValueError: if a value without a default is missing, or a value has the wrong type.
@@ -212,7 +217,7 @@ class PackedFamily(Family):
         return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP), ramp, steps]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield the mistakes that a check finds."""
+        """Yield the mistakes that one of `checks` finds in the values that are set; the messages name the keys."""
         if check.names == _LENGTH:
             every = values.get("evaluate_every", TRAINING["evaluate_every"].default)
             if "iterations" in values and every > values["iterations"]:
@@ -245,7 +250,7 @@ class PackedFamily(Family):
         return f"{name} has no default in {model}, so it must be given, under fixed, grid or zip"
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect in any of the values of the grid; None if it has one."""
         if name not in self._declarations_for(model):
             return f"{model} has no argument {name}"
         optimizer = _OPTIMIZER_OF.get(name)
@@ -267,7 +272,7 @@ class PackedFamily(Family):
 
     @property
     def search_order(self) -> Sequence[str]:
-        """Hyperparameters that a search may choose, the optimiser before its dependents."""
+        """Searchable hyperparameters of the task, the models and training, the optimiser before its dependents."""
         return [name for name, declared in self.hyperparameters.items() if declared.is_searchable]
 
     def shape(self, cell: Content) -> tuple[object, ...]:
@@ -279,7 +284,7 @@ class PackedFamily(Family):
         return (int(cells[0].values["iterations"]) + 1) * (_STEP_US + len(cells) * self.update_us)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the task's largest useful number of trials in a pack."""
+        """Return `trials_at_once`, whatever the cell, the number of trials and the slots."""
         return self.trials_at_once
 
     def to_json(self) -> str:

@@ -91,10 +91,10 @@ class Rungs(Protocol):
     """Values of trials at rungs, shared by all workers of a study."""
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Record the best value so far of a trial that has reached a rung."""
+        """Record the best value so far of a trial, of the given cell, that has reached a rung."""
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
-        """Return the values at a rung, by cell id and trial id."""
+        """Return the values at a rung, by cell id and trial id; empty if no trial has reached it."""
 
 
 @dataclass

@@ -104,7 +104,7 @@ def has_python(folder: Path) -> bool:
 
 
 def modules_in(folder: Path) -> list[str]:
-    """Return the names of the top-level modules and packages in a folder."""
+    """Return the names of the top-level modules and packages in a folder, in no particular order."""
     packages = [path.name for path in folder.glob("*/") if path.name.isidentifier() and has_python(path)]
     return [path.stem for path in folder.glob("*.py")] + [name for name in packages if name != "__pycache__"]
 

@@ -54,7 +54,7 @@ class SourceData:
 
     @property
     def beside(self) -> dict[str, bytes]:
-        """Contents by path relative to the study file."""
+        """Contents by path relative to the study file; of a folder, of each of its files."""
         if not self.is_folder:
             return {self.path: next(iter(self.files.values()))}
         return {str(PurePosixPath(self.path) / name): content for name, content in self.files.items()}

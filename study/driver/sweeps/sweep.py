@@ -222,8 +222,8 @@ def study_of_sweep(
         name: the study's name.
         sweep: the sweep.
         folder: the folder of the study file.
-        train: import string of the function that a trial calls.
-        command: the program that a trial runs, in place of the sweep's.
+        train: import string of the function that a trial calls; None for a program.
+        command: the program that a trial runs, in place of the sweep's; None for the sweep's.
 
     Raises:
         InputError: if the function or the program in `command` doesn't exist or fails.

@@ -47,10 +47,13 @@ class FreshProcess:
         self._send(False, function, arguments)
 
     def ready(self, timeout_s: float | None = None) -> None:
-        """Wait until the prepared call has returned; without `timeout_s`, for any time.
+        """Wait until the prepared call has returned.
+
+        Args:
+            timeout_s: seconds to wait; None for no limit.
 
         Raises:
-            FreshCallError: if the call failed, or took longer than `timeout_s`.
+            FreshCallError: if the call failed, its process ended, or it took longer.
         """
         self._receive(timeout_s)
 
@@ -63,7 +66,9 @@ class FreshProcess:
             timeout_s: seconds that it may take; None for no limit.
 
         Raises:
-            FreshCallError: if the call failed, or took longer than `timeout_s`; no other call can be made then.
+            FreshCallError: if the call failed, its process ended, or it took longer than `timeout_s`; no other call can
+                be made then.
+            TypeError: if the arguments aren't JSON.
         """
         self._send(True, function, arguments)
         return self._receive(timeout_s)

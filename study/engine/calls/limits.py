@@ -25,7 +25,10 @@ class Limits:
     time_limit_s: float | None = None
 
     def environment(self) -> dict[str, str]:
-        """Return this process's environment with the limits of threads and GPUs, and fixed hashes of strings."""
+        """Return this process's environment variables, changed for a trial.
+
+        `cpus` limits threads, and `gpus` of 0 hides GPUs. Hashes of strings are the same in each process.
+        """
         threads = {} if self.cpus is None else dict.fromkeys(_THREADS, str(self.cpus))
         gpus = {"CUDA_VISIBLE_DEVICES": ""} if self.gpus == 0 else {}
         return dict(os.environ) | {"PYTHONHASHSEED": "0"} | threads | gpus

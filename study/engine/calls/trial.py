@@ -159,7 +159,11 @@ class History:
         self.steps.append(step.step)
 
     def arrays(self, state: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Copy out the history and a state of the latest step, to resume from."""
+        """Copy out the history and a state of the latest step, to resume from.
+
+        Args:
+            state: the function's own state, from `state_arrays`; empty if it has none.
+        """
         return {
             "steps": np.array(self.steps, np.int64),
             "training_s": np.array(self.training_s),
@@ -169,7 +173,14 @@ class History:
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
-        """Return the record of the steps so far; the arguments are fields of `CallRecord`."""
+        """Return the record of the steps so far.
+
+        Args:
+            reports_steps: whether the function yields its steps.
+            error: the reason of a failure; None without one.
+            details: the traceback of the failure; empty if there is none.
+            was_stopped: whether the trial was stopped early.
+        """
         curves = _arrays(self._curves)
         finite = np.logical_and.reduce([np.isfinite(curve) for curve in curves.values()])
         best = self._best(curves, finite)

@@ -58,6 +58,11 @@ class FunctionEngine(CallEngine):
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Start a pack, or resume it from a checkpoint of the same trials.
 
+        Args:
+            pack: trials of equal `pack_key`.
+            device: ``cpu`` or ``cuda``.
+            checkpoint: the checkpoint to resume from; None to start.
+
         Raises:
             InputError: as `prepare` does.
             ValueError: if the checkpoint is of other trials or of another engine.

@@ -204,6 +204,11 @@ class PackedEngine(Engine):
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
         """Start a pack, or resume it from a checkpoint of the same trials.
 
+        Args:
+            pack: trials of equal `pack_key`.
+            device: ``cpu`` or ``cuda``.
+            checkpoint: the checkpoint to resume from; None to start.
+
         Raises:
             DeviceError: if the device isn't available.
             DeviceMemoryError: if it has no room for the pack.

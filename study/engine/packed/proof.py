@@ -98,6 +98,13 @@ def start(
 ) -> Members:
     """Start the trials of a pack as their proof requires, or resume them from their state.
 
+    Args:
+        recipe: the trials' common settings.
+        members: each trial's own settings.
+        proof: the recipe's proof for the device.
+        state: the trials' arrays as returned by `Members.state`; None to start.
+        device: the device that computes; XLA computes on the CPU only.
+
     Raises:
         InputError: if the proof needs XLA, and JAX isn't installed.
     """

@@ -89,6 +89,14 @@ class GivenStream(Stream):
 def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Numbers:
     """Draw the numbers of an iteration, contiguous in memory for each trial, since products depend on the layout.
 
+    Args:
+        draws: the calls of an update's streams.
+        seeds: uint64 [trials].
+        iteration: 0 <= iteration < 2**32.
+
+    Raises:
+        ValueError: as `Stream` does.
+
     Example:
         >>> drawn({Purpose.TRAIN: [Draw("uniform", (3,))]}, np.array([7], np.uint64), 0)[Purpose.TRAIN]
         [tensor([[0.9546, 0.4070, 0.0061]])]
@@ -102,6 +110,14 @@ def drawn(draws: Draws, seeds: npt.NDArray[np.uint64], iteration: int) -> Number
 
 def drawn_ahead(draws: Draws, seeds: npt.NDArray[np.uint64], iterations: range) -> Numbers:
     """Draw the numbers of several iterations, as `drawn` does, each [iterations, trials, *shape].
+
+    Args:
+        draws: the calls of an update's streams.
+        seeds: uint64 [trials].
+        iterations: at least one.
+
+    Raises:
+        ValueError: as `Stream` does.
 
     Example:
         >>> draws = {Purpose.TRAIN: [Draw("uniform", (3,))]}

@@ -38,7 +38,12 @@ class Steps:
         self.are_numbered = False
 
     def add(self, step: int | None, numbers: Mapping[str, float]) -> None:
-        """Add numbers with or without a step; with a step, they replace earlier numbers of the same name."""
+        """Add numbers.
+
+        Args:
+            step: the step, where they replace earlier numbers of the same name; None for the current one.
+            numbers: the numbers by name.
+        """
         if step is None:
             if numbers.keys() & self.numbers.get(self._current, {}).keys():
                 self._current += 1
@@ -72,7 +77,7 @@ class Steps:
         return None if step is None else self.numbers[step][metric]
 
     def missing(self, metrics: Sequence[str]) -> list[str]:
-        """Return the metrics that no step has."""
+        """Return the metrics that no step has, in their order; empty if each has a value at some step."""
         there = set().union(*self.numbers.values())
         return [name for name in metrics if name not in there]
 

@@ -118,7 +118,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         return self._stop.is_set() or is_complete or self.failure is not None or (bool(self._trials) and gave_up)
 
     def bundles_left(self) -> list[Bundle]:
-        """Return the bundles of the packs that are neither done nor failed, without other packs; empty if none is left."""
+        """Return the bundles of the packs that are neither done nor failed, without other packs; empty if none are."""
         left = (tuple(pack for pack in bundle if pack.id in self.left) for bundle in self._bundles)
         return [bundle for bundle in left if bundle]
 

@@ -66,7 +66,7 @@ class QueueActor:
         return (await self._opened(packs)).node_of(worker)
 
     async def take_back(self, worker: str, blame: bool, with_node: bool, packs: list[Any]) -> list[str]:
-        """Take back a lost worker's packs; return the ids of those that aren't tried again, as `PackQueue.lost` does."""
+        """Take back a lost worker's packs; return the ids of those that aren't tried again (`PackQueue.lost`)."""
         return (await self._opened(packs)).lost(worker, blame=blame, with_node=with_node)
 
     async def add(self, bundles: list[Bundle], shares: Mapping[str, float] | None, packs: list[Any]) -> None:

@@ -75,7 +75,11 @@ def table_results(table: pa.Table) -> list[Result]:
 
 
 def table_cells(table: pa.Table) -> list[Cell]:
-    """Return the cell of each row, in the order of the rows."""
+    """Return the cell of each row, in the order of the rows.
+
+    Raises:
+        ValueError: if a JSON or range can't be decoded.
+    """
     columns = {name: column for name, column in _columns(table).items() if column.role == HYPERPARAMETER}
     names = [column.name for column in columns.values()]
     values = values_of(table, columns)

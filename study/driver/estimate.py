@@ -260,6 +260,7 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
 
     Raises:
         InputError: as `preview` does.
+        StudyError: if the study's own record or results can't be read.
     """
     search = plan.spec.search
     assert search is not None

@@ -29,7 +29,7 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
         trial: the trial.
 
     Returns:
-        Sentences that describe the outcome.
+        One or two sentences that describe the outcome.
 
     Raises:
         InputError: if the trial fails, with its traceback in the message; or if the code can't be unpacked.

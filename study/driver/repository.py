@@ -22,7 +22,8 @@ _TIMEOUT_S = 10
 def repository_of(spec: Spec) -> dict[str, Any]:
     """Return commit, state and remote of the repository of a study's file, as fields of a provenance.
 
-    The values are None without a repository, without git, and if git refuses to read it. A preset has no fields.
+    The values are None without a repository, without git, and if git refuses to read it. A preset has no fields. A job
+    has those that the submitting machine has written into `REPOSITORY`.
 
     Args:
         spec: the study, as read from the user's file.

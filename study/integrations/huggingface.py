@@ -33,13 +33,13 @@ class ReportTo(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, Any], **_: Any
     ) -> None:
-        """Keep the logged numbers, and report them if the Trainer doesn't evaluate."""
+        """Keep the logged numbers; if the Trainer doesn't evaluate, report them, and stop if the trial should stop."""
         self._latest |= logs
         if args.eval_strategy == "no":
             self._report(state, control)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Report the evaluation and all numbers logged so far, each with its latest value."""
+        """Report the latest value of each number logged so far, and stop training if the trial should stop."""
         self._report(state, control)
 
     def _report(self, state: TrainerState, control: TrainerControl) -> None:

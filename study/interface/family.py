@@ -113,7 +113,7 @@ class Family(ABC):
     leaves_out: bool = False
 
     def may_be_left_out(self, name: str) -> bool:
-        """Return True if a hyperparameter can be omitted where it doesn't apply."""
+        """Return True (the default) if a hyperparameter can be omitted where it doesn't apply."""
         return True
 
     def metrics_of(self, cells: Sequence[Content]) -> Mapping[str, Metric]:
@@ -209,7 +209,7 @@ class Family(ABC):
         return ()
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield the mistakes that a check finds.
+        """Yield the mistakes that a check finds; by default none.
 
         Args:
             check: an element of `checks`.
@@ -220,7 +220,7 @@ class Family(ABC):
         return iter(())
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect, or None if it has one.
+        """Return the reason why a hyperparameter has no effect; None (the default) if it has one.
 
         Args:
             name: the hyperparameter.
@@ -236,7 +236,7 @@ class Family(ABC):
         return list(self.hyperparameters)
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Return True if a hyperparameter has an effect, given the values that a search has chosen before it.
+        """Return True (the default) if a hyperparameter has an effect, given the values that a search chose before it.
 
         Args:
             name: the hyperparameter.
@@ -300,7 +300,7 @@ class Family(ABC):
         return {}
 
     def impossible(self, task: str, model: str, values: Values) -> str | None:
-        """Return the first mistake that `checks` find in a cell's values, or None.
+        """Return the message of the first mistake that `checks` find in a cell's values; None without mistakes.
 
         Args:
             task: name of the task.

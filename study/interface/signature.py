@@ -140,6 +140,7 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
     Raises:
         ValueError: if the function has no such hyperparameter, or a configuration rejects its values.
+        TypeError: if a configuration lacks a value without a default.
 
     Example:
         >>> def train(seed, *, layers: tuple[int, ...] = (32,)): ...

@@ -90,7 +90,11 @@ class Stream:
         self._calls = 0
 
     def uniform(self, *shape: int) -> Tensor:
-        """Draw float32 numbers of a shape, uniform on [0, 1): multiples of 2**-24."""
+        """Draw float32 numbers of a shape, uniform on [0, 1): multiples of 2**-24.
+
+        Raises:
+            ValueError: if a size is negative.
+        """
         return self.draw(Draw("uniform", shape))
 
     def normal(self, *shape: int) -> Tensor:
@@ -99,6 +103,9 @@ class Stream:
             z = sqrt(-2 ln(1 - u)) cos(2 pi v)
 
         Source: Box & Muller, "A note on the generation of random normal deviates", 1958.
+
+        Raises:
+            ValueError: if a size is negative.
         """
         return self.draw(Draw("normal", shape))
 
@@ -106,14 +113,18 @@ class Stream:
         """Draw int64 numbers of a shape, each of 0..high - 1 equally likely to within high / 2**48.
 
         Raises:
-            ValueError: unless 1 <= high <= 2**32.
+            ValueError: unless 1 <= high <= 2**32, or if a size is negative.
         """
         if not 1 <= high <= 2**32:
             raise ValueError(f"1 <= high <= 2**32 must hold, but got {high}")
         return self.draw(Draw("integers", shape, high))
 
     def permutation(self, n: int) -> Tensor:
-        """Draw an order of 0..n - 1, int64 [n]."""
+        """Draw an order of 0..n - 1, int64 [n].
+
+        Raises:
+            ValueError: if n is negative.
+        """
         return self.draw(Draw("permutation", (n,)))
 
     def batch(self, n: int, size: int) -> Tensor:

@@ -67,7 +67,7 @@ class Sweep:
 
     @property
     def first_values(self) -> dict[str, Any]:
-        """One value of each hyperparameter."""
+        """One value of each hyperparameter: that of `example`, or else its first or lowest one."""
         conditional = {name for name, value in self.fixed.items() if isinstance(value, dict) and "when" in value}
         first = {name: value["value"] if name in conditional else value for name, value in self.fixed.items()}
         for name, domain in (self.grid | self.ranges).items():

@@ -100,7 +100,10 @@ class TrialOutput:
 
     @contextmanager
     def capturing(self) -> Iterator[None]:
-        """Log all output within the context (`is_shared`: Python's); the caller restores `sys.stdout` and `sys.stderr`."""
+        """Log all output within the context; the caller restores `sys.stdout` and `sys.stderr`.
+
+        If the output is shared, only that of Python is logged.
+        """
         if self._streams is None:
             self._streams = (self._stream(sys.stdout), self._stream(sys.stderr))
             sys.stdout, sys.stderr = self._streams

@@ -130,14 +130,14 @@ def confirmed(name: str, setting: Setting) -> str:
         >>> confirmed("cluster", Setting("http://head:8265", Path("study.toml"), confirmed=False))
         Traceback (most recent call last):
         ...
-        study.errors.InputError: cluster: http://head:8265 is another machine, which would be sent your token or
-        password, and only study.toml in this folder names it, which may be somebody else's file: nothing was sent...
+        study.errors.InputError: cluster: http://head:8265 is another machine, and only study.toml in this
+        folder names it. The file may be somebody else's, and the machine would get your token or password, so...
     """
     if not setting.confirmed:
         raise InputError(
-            f"{name}: {without_secret(setting.value)} is another machine, which would be sent your token or password, "
-            f"and only {FILE} in this folder names it, which may be somebody else's file: nothing was sent. If you "
-            f"mean it, write the same line into {user_file()}, or give it as {flag(name)} or {ENVIRONMENT[name]}"
+            f"{name}: {without_secret(setting.value)} is another machine, and only {FILE} in this folder names it. The "
+            "file may be somebody else's, and the machine would get your token or password, so nothing was sent. To "
+            f"use it, write the same line into {user_file()}, or give it as {flag(name)} or {ENVIRONMENT[name]}"
         )
     return setting.value
 

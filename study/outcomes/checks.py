@@ -73,7 +73,7 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
 def _lacking(source: Source, wanted: Wanted) -> list[str]:
     """Describe the required columns that a source lacks."""
     names = source.table.column_names
-    there = f"; there is {', '.join(names)}"
+    there = f"; choose from {', '.join(names)}"
     lacking = [f"  no column seed{there}{_hint_of_seeds(source)}"] if "seed" not in names else []
     for name in wanted.columns:
         if name not in names:

@@ -160,7 +160,7 @@ def _check_there(path: Path) -> None:
         return
     names = [p.name for p in path.parent.glob("*") if p.suffix.lower() in SUFFIXES]
     near = difflib.get_close_matches(path.name, sorted(names), n=3, cutoff=0.5)
-    hint = f"; there is {', '.join(near)}" if near else ""
+    hint = f"; choose from {', '.join(near)}" if near else ""
     raise InputError(f"no such file: {path}{hint}")
 
 

@@ -210,7 +210,7 @@ def _explicit_columns(by: Sequence[str] | None, valid: Sequence[str]) -> list[st
     for name in by or ():
         if name not in valid:
             near = difflib.get_close_matches(name, valid, n=3, cutoff=0.5) or valid
-            raise InputError(f"--by {name}: no such column to group by; there is {', '.join(near)}")
+            raise InputError(f"--by {name}: no such column to group by; choose from {', '.join(near)}")
     return list(dict.fromkeys(by or ()))
 
 

@@ -149,13 +149,13 @@ def seed_column(table: pa.Table, seed: str | None) -> str:
     names = table.column_names
     if seed is not None:
         if seed not in names:
-            raise InputError(f"--seed {seed}: no such column; there is {', '.join(names)}")
+            raise InputError(f"--seed {seed}: no such column; choose from {', '.join(names)}")
         return seed
     candidates = seed_names(names)
     if not candidates:
         raise InputError(
             "no column is named seed: give its name with --seed COLUMN, or --without-seeds if the runs drew their "
-            f"seeds at random; there is {', '.join(names)}"
+            f"seeds at random; choose from {', '.join(names)}"
         )
     varying = [name for name in candidates if len(pc.unique(table[name])) > 1] or candidates
     return str(min(varying, key=lambda name: (len(words_of(name)), varying.index(name))))

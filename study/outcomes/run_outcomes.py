@@ -156,7 +156,7 @@ class _Decisions:
         """Mark runs without any of the metrics as failed; raise InputError if there are no metrics."""
         if not metrics:
             raise InputError(
-                f"{self._runs.name} has no metrics: name a column of numbers with --metric; there is "
+                f"{self._runs.name} has no metrics: name a column of numbers with --metric; choose from "
                 f"{', '.join(self._table.column_names)}"
             )
         is_silent = np.all([np.asarray(column.is_null()) for column in metrics], axis=0)
@@ -291,7 +291,7 @@ def _check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
     """Raise InputError if a column doesn't exist."""
     for name in names:
         if name not in columns:
-            raise InputError(f"the runs have no column {name!r}; there is {', '.join(columns)}")
+            raise InputError(f"the runs have no column {name!r}; choose from {', '.join(columns)}")
 
 
 def _better(higher: bool) -> str:

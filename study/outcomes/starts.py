@@ -31,7 +31,7 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
     """
     table, _ = read_table(path, [covariate], {covariate, *by})
     if covariate not in table.column_names:
-        raise InputError(f"{path}: no column {covariate}; there is {', '.join(table.column_names)}")
+        raise InputError(f"{path}: no column {covariate}; choose from {', '.join(table.column_names)}")
     numbers = infer_type(table[covariate])
     if not (pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
         raise InputError(f"{path}: column {covariate} must hold numbers, but holds texts; correct or remove those rows")

@@ -159,8 +159,8 @@ def _check_compared(spec: Spec, planned: Sequence[Cell], labels: Mapping[str, Ma
         if table.at and set(table.at) != set(keys) - {*table.factor, *table.tune}:
             others = [key for key in keys if key not in (*table.factor, *table.tune)]
             raise InputError(
-                "compare: at must name all other swept hyperparameters "
-                f"({', '.join(others) or 'nothing'}), but got {', '.join(table.at)}; leave at out"
+                "compare: `at` must name each swept hyperparameter that isn't in factor or tune "
+                f"({', '.join(others) or 'none'}), but got {', '.join(table.at)}; correct `at`, or leave it out"
             )
 
 

@@ -147,7 +147,7 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
         )
     suggested = {*known, *offers(kind)}
     if not matches:
-        hint = nearest(name, suggested) or (f"; there is {', '.join(sorted(suggested))}" if suggested else "")
+        hint = nearest(name, suggested) or (f"; choose from {', '.join(sorted(suggested))}" if suggested else "")
         raise InputError(
             f"{name!r} isn't among the {kind} that are built in or offered by installed packages; name code of your "
             f"own as package.module:object{hint}"

@@ -97,10 +97,10 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     record = from_json(data, folder.file_address(NAME))
     if record.search_id != search_id(spec):
         raise InputError(
-            f"study {spec.study!r} began with other ranges, other code or other settings of the search: only its "
-            "trials, confirm_seeds and confirm_candidates can change. If only the code has changed and the results "
-            f"are the same, `study adopt {spec.study}` keeps them; otherwise rename the study, or move "
-            f"{folder.file_address(NAME)} away: trials that are stored aren't trained again"
+            f"study {spec.study!r} began with other ranges, other code or other settings of the search; only trials, "
+            "confirm_seeds and confirm_candidates can change. If only the code has changed and gives the same results, "
+            f"`study adopt {spec.study}` keeps the search. Otherwise rename the study, or move "
+            f"{folder.file_address(NAME)} away; stored trials aren't trained again"
         )
     if record.version == VERSION:
         return record

@@ -269,6 +269,6 @@ def check_size(spec: Spec, yes: bool) -> None:
     trials = largest_size(spec)
     if trials > _ASK_ABOVE and not yes:
         raise InputError(
-            f"study {spec.study!r} asks for up to {trials:,} trials, more than {_ASK_ABOVE:,}: each list "
-            "under grid and zip multiplies them; if that is meant, add --yes"
+            f"study {spec.study!r} asks for up to {trials:,} trials, more than {_ASK_ABOVE:,}. Each list "
+            "under grid and zip multiplies them: shorten a list, or allow this number with --yes"
         )

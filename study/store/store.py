@@ -115,7 +115,7 @@ class Store:
                 raise UnknownStudyError(f"no study {name!r}: {self._no_store_hint}")
             names = self.studies()
             near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-            hint = f"; there is {', '.join(near)}" if near else "; the store is empty"
+            hint = f"; choose from {', '.join(near)}" if near else "; the store is empty"
             raise UnknownStudyError(f"no study {name!r} in {self.where}{hint}")
         return study
 

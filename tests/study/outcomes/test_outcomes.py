@@ -293,7 +293,7 @@ def test_a_newer_schema_is_refused(tmp_path):
 def test_missing_and_foreign_files_are_named(tmp_path):
     """A missing file is named with its nearest match, and a file that isn't Parquet is named as such."""
     file(tmp_path, GOOD, "seeds.csv")
-    assert "there is seeds.csv" in refusal(tmp_path / "seed.csv")
+    assert "choose from seeds.csv" in refusal(tmp_path / "seed.csv")
     assert "can't be read as a parquet file" in refusal(file(tmp_path, GOOD, "b.parquet"))
     (tmp_path / "c.csv").write_bytes(b"seed,solved,solved_at,sparsity_error\n\xff\xfe,1,2,3\n")
     assert "can't be read as a csv file" in refusal(tmp_path / "c.csv")

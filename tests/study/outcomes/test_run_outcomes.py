@@ -93,7 +93,7 @@ def test_seeds_are_found_by_their_name(name: str) -> None:
 def test_runs_without_a_seed_need_a_named_column_or_are_numbered() -> None:
     """Any column can be named as the seed; without one, runs are numbered uniquely."""
     rows = [{("draw" if key == "seed" else key): value for key, value in row.items()} for row in GRID]
-    with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*there is lr, optimizer, draw, val_acc"):
+    with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*choose from lr, optimizer, draw, val_acc"):
         outcomes(rows)
     assert outcomes(rows, seed="draw").by == ("lr", "optimizer")
     with pytest.raises(InputError, match="--seed draws: no such column"):
@@ -296,7 +296,7 @@ def test_a_weight_of_a_loss_is_no_metric() -> None:
 @pytest.mark.parametrize("choices", [{"metrics": ["seed"]}, {"by": ["lr", "seed"]}])
 def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) -> None:
     """The error for a seed named as a metric or hyperparameter lists the available columns."""
-    with pytest.raises(InputError, match="the runs have no column 'seed'; there is lr, optimizer"):
+    with pytest.raises(InputError, match="the runs have no column 'seed'; choose from lr, optimizer"):
         outcomes([dict(row) for row in GRID], **choices)
 
 

@@ -126,7 +126,7 @@ def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
     ("said", "words"),
     [
         ({"metrics": ["val_mes"]}, "no column val_mes; did you mean val_mse?"),
-        ({"success": "qqq < 3"}, "no column qqq; there is width, seed, val_mse, note"),
+        ({"success": "qqq < 3"}, "no column qqq; choose from width, seed, val_mse, note"),
         ({"metrics": ["note"]}, "row 1: note: 'x' isn't a number"),
         ({"success": "note < 3"}, "row 2: note: 'y' isn't a number"),
     ],

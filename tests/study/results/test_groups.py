@@ -82,11 +82,11 @@ def test_by_out_and_format_are_obeyed(here):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("report", "seed.csv"), "there is seeds.csv"),
+        (("report", "seed.csv"), "choose from seeds.csv"),
         (("report", "seeds.csv", "--by", "mode"), "there is model"),
         (("report", "seeds.csv", "--compare", "published"), "needs a study's cells, with their protocol"),
         (("report", "seeds.csv", "--compare", "none.csv"), "no such column to group by"),
-        (("report", "seeds.csv", "--compare", "seed.csv"), "there is seeds.csv"),
+        (("report", "seeds.csv", "--compare", "seed.csv"), "choose from seeds.csv"),
         (("report", "bad.csv", "seeds.csv"), "bad.csv can't be used"),
         (("report", "cells.csv", "--out", "."), "would be overwritten"),
         (("report", "a-study"), "no study 'a-study'"),

@@ -133,7 +133,7 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
         (["--standardise", "hrad"], "no column hrad; did you mean hard?"),
         (["--standardise", "model"], "row 1: model: 'a' isn't a number"),
         (["--starts", "starts.csv"], "needs --standardise: the column"),
-        (["--standardise", "hard", "--starts", "other.csv"], "no column hard; there is easy"),
+        (["--standardise", "hard", "--starts", "other.csv"], "no column hard; choose from easy"),
         (["--standardise", "hard", "--starts", "gap.csv"], "row 2: column hard must hold a finite number"),
         (["--standardise", "hard", "--starts", "text.csv"], "column hard must hold numbers, but holds texts"),
         (["--standardise", "hard", "--starts", "few.csv"], "no starts of model b"),

@@ -193,7 +193,7 @@ def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> Non
     store = Store(root)
     assert store.studies() == ["demo"]
     assert store.open("demo").exists
-    with pytest.raises(UnknownStudyError, match="there is demo"):
+    with pytest.raises(UnknownStudyError, match="choose from demo"):
         store.open("dmeo")
 
 

@@ -1,6 +1,10 @@
-"""Time and memory of `study report FILE` on a file of a million outcomes, run as a process of its own.
+"""Time and memory of `study report FILE` on a file of a million outcomes.
 
-python -m benchmarks.aggregate [--trials N] [--cells N [N ...]] [--rounds N] [--out FILE.csv]
+    python -m benchmarks.aggregate [--trials N] [--cells N [N ...]] [--rounds N] [--out FILE.csv]
+
+The command runs as a process of its own. For each number of cells it reads two files: a CSV file with 8 columns, and a
+Parquet file with every column of a study's results. Prints a row for each file, and writes it with `--out`: medians of
+seconds, CPU seconds and peak memory, and the seconds of a report on a single trial.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 
 
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
-    """Make the outcomes of this many cells, each solved by a share of its seeds."""
+    """Make a table of outcomes, with `trials // cells` seeds in each cell; some cells solve all, some none."""
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)
     solved = random.random(trials) < (cell % 97) / 96
@@ -62,7 +66,11 @@ def all_columns(table: pa.Table) -> pa.Table:
 
 
 def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
-    """Report a file; return the seconds, the CPU seconds and the peak memory in MiB."""
+    """Run `study report` on a file; return the seconds, the CPU seconds and the peak memory in MiB.
+
+    Raises:
+        subprocess.CalledProcessError: if the command fails.
+    """
     formats = [word for kind in ("csv", "parquet", "latex") for word in ("--format", kind)]
     return command(["study", "report", str(file), "--out", str(out), *formats])
 

@@ -1,11 +1,12 @@
-"""Weights at which an NMU's factors of negative numbers change their sign, and the loss around them.
+"""Sign changes of an NMU's factors for negative inputs: the critical weights, and the loss around them.
 
     python -m benchmarks.barrier [--out benchmarks/results/barrier.csv]
 
-The factor of an input x is 1 + W (x - 1). For x < 0 it is 0 at W = 1 / (1 - x). The table has that weight for the mean
-of each range, and the share of the published initial weights, U[1/4, 3/4], that lie beyond it. With `--out`, a figure
-beside the file shows the loss of two inputs of -1.5 over their weights, with the paths of gradient descent: one panel
-where both are to be multiplied, one where the second is to be left out. Nothing is random.
+The factor of an input x is 1 + W (x - 1). For x < 0 it is 0 at W = 1 / (1 - x). Prints a row for each range of inputs,
+and writes it with `--out`: that weight for the mean of the range, and the share of the published initial weights,
+U[1/4, 3/4], beyond it. A figure beside the file shows the loss of two inputs of -1.5 over their weights, with the paths
+of gradient descent: one panel with a target that multiplies both, one with a target that leaves out the second. Nothing
+is random.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LEVELS = (0, 0.1, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 14.1)
 
 
 def barrier(x: float) -> float:
-    """Return the weight at which the factor 1 + W (x - 1) is 0, for x < 0.
+    """Return 1 / (1 - x), the weight with a factor 1 + W (x - 1) of 0, for x < 0.
 
     Example:
         >>> barrier(-1.5)

@@ -3,10 +3,15 @@
     python -m benchmarks.claims [--only TABLE] [--studies N] [--seed N] [--out benchmarks/results/claims/errors.csv]
 
 Each study looks at its claims after every 20 seeds, 400 at most, as `seeds: {until: {claims: decided}}` does, unless a
-rule says otherwise. errors.csv has claims at their bounds, where errors are most likely. The other tables are next to
-it. power.csv has claims that hold with a margin. raised.csv has claims at their bounds, in studies whose seeds are
-raised up to five times while the claim is undecided. peers.csv compares AdaStop (Mathieu et al., TMLR 2024) with claims
-on the same draws. AdaStop takes seconds a study, so it has fewer of them. The numbers depend on the seed alone.
+rule says otherwise. Prints four tables, and writes them with `--out` into the folder of that file:
+
+errors.csv  claims at their bounds, where errors are most likely
+power.csv   claims that hold with a margin
+raised.csv  claims at their bounds, in studies whose seeds are raised up to five times while the claim is undecided
+peers.csv   AdaStop (Mathieu et al., TMLR 2024) and claims on the same draws
+
+AdaStop takes seconds for a study, so it has `--peer-studies` of them, and needs the package adastop. The numbers depend
+on the seed and the numbers of studies alone.
 """
 
 from __future__ import annotations
@@ -172,12 +177,12 @@ PEERS: Mapping[str, tuple[float, float, float]] = {
 
 
 def rng_of(law: str, seed: int) -> Rng:
-    """Return a law's random number generator."""
+    """Return a random number generator that depends on the law's name and the seed."""
     return np.random.default_rng([seed, zlib.crc32(law.encode())])
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the share of studies with a wrong decision, and the share of claims that are decided."""
+    """Return a law's row: the share of studies with a wrong decision, the share of decided claims, and the seeds."""
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
     test = ClaimTest(LOOKS, ERROR / len(claims))
@@ -196,7 +201,7 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 
 
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the share of studies that show a claim by each rule, on the same draws, and the seeds that they take."""
+    """Return a law's row for each rule: the share of studies that show the claim, and the seeds, on the same draws."""
     tell(law)
     rows = []
     for rule, test in RULES.items():
@@ -209,7 +214,7 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the share of studies with raised seeds that wrongly show a claim at its bound."""
+    """Return a law's rows: the share of studies with raised seeds that wrongly show a claim at its bound."""
     tell(f"raised: {law}")
     return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
 
@@ -233,7 +238,7 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the decisions of AdaStop and of a claim on the same draws."""
+    """Return a law's rows, of AdaStop and of a claim: the shares of their decisions on the same draws."""
     tell(f"peers: {law}")
     first, second, phi = PEERS[law]
     rng, said = rng_of(law, seed), {_OURS: list[tuple[str, int]](), _PEER: list[tuple[str, int]]()}
@@ -246,7 +251,14 @@ def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def ada_stop(first: Floats, second: Floats, seed: int) -> tuple[str, int]:
-    """Compare two methods by AdaStop; return its decision on the first one, and the seeds used."""
+    """Compare two methods by AdaStop.
+
+    Returns:
+        Its decision on the first method, ``greater``, ``not greater`` or ``–`` for none; and the seeds used.
+
+    Raises:
+        ImportError: if the package adastop isn't installed.
+    """
     from adastop import MultipleAgentsComparator
 
     comparator = MultipleAgentsComparator(n=BATCH, K=len(LOOKS), B=10_000, alpha=ERROR, seed=seed)

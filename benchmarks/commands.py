@@ -1,6 +1,10 @@
-"""Time from a `study` command to its prompt, beside an empty process and one that imports numpy and pyarrow.
+"""Time of `study` commands, compared with an empty process and with one that imports numpy and pyarrow.
 
-python -m benchmarks.commands [--rounds N] [--out FILE.csv]
+    python -m benchmarks.commands [--rounds N] [--out FILE.csv]
+
+Each command is timed as a process, from its start to its end, on a store with one finished study. Prints a row for each
+command, and writes it with `--out`: medians of seconds and CPU seconds, and the CPU time as a multiple of both
+processes'.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **va
 
 
 def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
-    """Run Python as a process in a folder, and return its seconds; its exit code is ignored."""
+    """Run Python in a folder; return its seconds and CPU seconds. Its exit code and `seconds` are ignored."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *words], cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

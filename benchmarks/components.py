@@ -2,10 +2,11 @@
 
     python -m benchmarks.components [--studies N] [--seed N] [--out benchmarks/results/components.csv]
 
-Each study crosses as many seeds of one source with as many of the other. Success means that a normal latent number is
+Each study crosses n seeds of one source with n seeds of the other. Success means that a normal latent number is
 positive; the shares are those of the latent numbers. The package's intervals are compared with those of the jackknife
-and of generalized pivotal quantities, computed from the numbers themselves on a tenth of the studies. The numbers
-depend on the seed alone.
+and of generalized pivotal quantities, which see the latent numbers and a tenth of the studies. Prints a row for each
+distribution, shares, n and interval, and writes it with `--out`: the share of studies with an interval, the coverage of
+each share, and the mean width of the first. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -73,14 +74,14 @@ LAWS: Mapping[str, Law] = {
 
 
 def drawn(law: Law, shares: tuple[float, float, float], n: int, rng: Rng) -> Floats:
-    """Draw the trials of a study."""
+    """Draw the trials of a study, [n, n]: latent numbers, or outcomes of 0 and 1 for a law with a rate."""
     a, b, residual = np.sqrt(shares)
     y = a * law.effect(rng, (n, 1)) + b * law.effect(rng, (1, n)) + residual * law.effect(rng, (n, n))
     return y if law.rate is None else np.asarray(y < special.ndtri(law.rate), float)
 
 
 def pivotal(y: Floats) -> Floats:
-    """Bound the shares by generalized pivotal quantities, which assume normal effects."""
+    """Bound the shares by generalized pivotal quantities, assuming normal effects."""
     n = len(y)
     a, b, residual = _variances(y, np.ones(y.shape, bool), False)
     squares = np.maximum([residual + n * a, residual + n * b, residual], 1e-12)
@@ -97,13 +98,13 @@ def jackknife(y: Floats) -> Floats:
 
 
 def own(y: Floats, *, is_success: bool) -> Floats | None:
-    """Bound the shares as reports do; return None for shares without an estimate."""
+    """Bound the shares by `variance_shares`, as reports do; return None if they can't be estimated."""
     shares = variance_shares(y, is_success=is_success)
     return None if shares is None else np.array(shares.intervals)
 
 
 def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each size and interval."""
+    """Draw the studies of a law with given shares, and return a row for each n and interval."""
     law, rows = LAWS[name], []
     tell(f"{name}, {shares}")
     for n in SIZES:

@@ -1,9 +1,11 @@
 """Coverage of the 95% intervals: synthetic studies of known distributions, at usual sample sizes.
 
-    python -m benchmarks.coverage [--out benchmarks/results/coverage.csv]
+    python -m benchmarks.coverage [--studies N] [--seed N] [--out benchmarks/results/coverage.csv]
 
 The distributions are those of trials, with shapes and precisions close to those of the published seeds. Two are
-included because a gamma or a beta distribution does not describe them. The numbers depend on the seed alone.
+included because a gamma or a beta distribution does not describe them. Prints a row for each interval, distribution and
+sample size, and writes it with `--out`: the share of studies with an interval, its coverage, and the shares of
+intervals below and above the true value. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -36,25 +38,32 @@ Study = Callable[[Rng, int], Interval | None]
 
 
 def wilson(rate: float) -> Study:
-    """Bound one success rate."""
+    """Return a function that draws a study and bounds its success rate by Wilson's interval."""
     interval = cache(statistics.wilson)
     return lambda rng, n: interval(int(rng.binomial(n, rate)), n)
 
 
 def newcombe(first: float, second: float) -> Study:
-    """Bound the difference of two success rates."""
+    """Return a function that draws a study and bounds the difference of two success rates by Newcombe's interval."""
     interval = cache(statistics.newcombe)
     return lambda rng, n: interval(int(rng.binomial(n, first)), n, int(rng.binomial(n, second)), n)
 
 
 @cache
 def fitted(solved: tuple[int, ...], n: int) -> statistics.LogisticFit | None:
-    """Regress success on the hidden size, n seeds each."""
+    """Regress success on the hidden size, from the numbers solved of n seeds each; None if it has no fit."""
     return statistics.logistic_regression(HIDDEN[:, None], solved, [n] * len(HIDDEN))
 
 
 def logistic(slope: float, kind: str) -> Study:
-    """Bound the slope of success over the hidden size, half of the trials solved in the middle."""
+    """Return a function that draws a study and bounds the slope of success over the hidden size.
+
+    Half of the trials are solved at the middle size. A study without a fit, or with separated data, has no interval.
+
+    Args:
+        slope: the true slope.
+        kind: attribute of the fit's slope with the interval, such as ``wald_interval``.
+    """
     rates = 1 / (1 + np.exp(-slope * (HIDDEN - HIDDEN.mean())))
 
     def study(rng: Rng, n: int) -> Interval | None:
@@ -68,7 +77,7 @@ def logistic(slope: float, kind: str) -> Study:
 
 
 def of_values(bound: Callable[[Floats], Floats], draw: Callable[[Rng, int], Floats]) -> Study:
-    """Bound a statistic of n values of a distribution."""
+    """Return a function that draws n values and bounds a statistic of their distribution."""
     return lambda rng, n: intervals(bound(draw(rng, n)))[0]
 
 
@@ -78,7 +87,7 @@ def gamma(rng: Rng, n: int, *, shape: float) -> Floats:
 
 
 def evaluated(rng: Rng, n: int) -> Floats:
-    """Draw the evaluation at which the simple task's NMU is solved: an integer, about 14."""
+    """Draw times to success of the simple task's NMU, in evaluations: whole numbers, about 14."""
     return np.ceil(rng.gamma(160, 14 / 160, n))
 
 
@@ -88,7 +97,7 @@ def evaluated_mean() -> float:
 
 
 def heavy(rng: Rng, n: int, *, sigma: float) -> Floats:
-    """Draw from a log-normal distribution of mean 1, which has a heavy tail."""
+    """Draw from a log-normal distribution of mean 1 with a heavy tail."""
     return rng.lognormal(-(sigma**2) / 2, sigma, n)
 
 
@@ -98,20 +107,23 @@ SUCCESS = stats.gamma(3, scale=1 / 3)
 
 
 def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw times, cut where `success_rate` of all trials are solved; return them, and a mask of solved trials."""
+    """Draw times, censored at the quantile `success_rate`; return them, and True for each solved trial."""
     end = SUCCESS.ppf(success_rate)
     at = rng.gamma(3, 1 / 3, n)
     return np.minimum(at, end), at <= end
 
 
 def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw trials that are censored at times up to twice the mean."""
+    """Draw times, censored at random times up to twice the mean; return them, and True for each solved trial."""
     at, end = rng.gamma(3, 1 / 3, n), rng.uniform(0, 2, n)
     return np.minimum(at, end), at <= end
 
 
 def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
-    """Bound the survival function at the time at which its true value is `unsolved`."""
+    """Return a function that draws a study and bounds the survival function at its true quantile for `unsolved`.
+
+    A study without a bound at that time has no interval.
+    """
     time = SUCCESS.isf(unsolved)
 
     def study(rng: Rng, n: int) -> Interval | None:
@@ -149,7 +161,7 @@ def float32_mean(*, mean: float, shape: float) -> float:
 
 
 def cases() -> Iterator[tuple[str, str, Study, float]]:
-    """Yield each interval, its estimand, how to draw it, and the truth."""
+    """Yield each interval's name, its distribution's name, a function that draws and bounds a study, and the truth."""
     for rate in (0.1, 0.5, 0.9):
         yield "wilson", f"rate {rate}", wilson(rate), rate
     for first, second in ((0.5, 0.5), (0.5, 0.1), (0.9, 0.5), (0.9, 0.9)):
@@ -190,7 +202,10 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
 
 
 def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict[str, str]:
-    """Return the share of studies with an interval, its coverage, and the shares of misses on either side."""
+    """Return the share of studies with an interval, its coverage, and the shares of misses on either side.
+
+    Coverage and misses are empty texts if no study has an interval.
+    """
     bounds = [study(rng, n) for _ in range(studies)]
     known = np.array([interval for interval in bounds if interval is not None]).reshape(-1, 2)
     slack = 1e-12 * abs(truth)

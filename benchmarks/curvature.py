@@ -2,9 +2,9 @@
 
     python -m benchmarks.curvature [--grid N] [--out benchmarks/results/curvature.csv]
 
-The observations are that of the draft and that of the paper. The table has the loss at some points, its largest value
-on the grid, and its zeros. With `--out`, two figures beside the file show the loss, with the exact solutions. Nothing
-is random.
+There are two observations, the draft's and the paper's. Prints the loss at some points, its largest value on the grid,
+and its zeros, and writes them with `--out`. Two figures beside the file, one for each observation, show the loss with
+the exact solutions. Nothing is random.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def name_of(epsilon: float | None) -> str:
 
 
 def loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation, epsilon: float | None) -> Floats:
-    """Compute the loss of either second layer."""
+    """Compute the loss with NAC• of this epsilon as the second layer, or with an NMU if epsilon is None."""
     return nmu_loss(w1, w2, observation) if epsilon is None else nac_mul_loss(w1, w2, observation, epsilon)
 
 
 def axes_of(epsilon: float | None, grid: int) -> tuple[Floats, Floats]:
-    """Return the values of w1 and w2; the NMU's w2 isn't negative."""
+    """Return the grid's values of w1 and w2, [grid] each; the NMU's w2 isn't negative."""
     return np.linspace(-1, 1, grid), np.linspace(0 if epsilon is None else -1, 1, grid)
 
 
 def surface(observation: Observation, epsilon: float | None, grid: int) -> Floats:
-    """Compute the loss on the grid, with a row for each w2."""
+    """Compute the loss on the grid, [w2, w1]."""
     w1, w2 = axes_of(epsilon, grid)
     return loss(w1, w2[:, None], observation, epsilon)
 
@@ -64,7 +64,7 @@ def surface(observation: Observation, epsilon: float | None, grid: int) -> Float
 
 
 def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
-    """Return the table's rows of one observation and second layer."""
+    """Yield the table's rows of one observation and second layer."""
     observation = OBSERVATIONS[name]
 
     def row(what: str, value: float, w1: float | str = "", w2: float | str = "") -> Row:

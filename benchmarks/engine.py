@@ -5,8 +5,10 @@
     python -m benchmarks.engine --models NMU NAC-add NALU --inputs 100 --packs 16 64
                                 --cells 1 9 --out benchmarks/results/engine_peers.csv
 
-Each round measures every row of a shape in turn. Medians over rounds are quoted; a ratio is taken within a round. JAX
-trains the models of `jax_networks.KNOWN` on the CPU, if it is installed.
+Each round measures every row of a shape in turn. Prints a row for each model, size, engine, pack size and number of
+cells that share a seed, and writes it with `--out`: the median time over rounds, and the speed as a multiple of the
+plain loop's, torch's and JAX's in the same round. JAX trains the models of `jax_networks.KNOWN` on the CPU, if it is
+installed.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ _AT_ONCE = 64
 
 
 def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) -> list[Way]:
-    """List the ways to train a cell."""
+    """List the ways to train a cell: the plain loop, and packs of each able engine and, on the CPU, of JAX."""
     engines = [(name, engine_named(name)) for name in family_of(cell).engines]
     able = [name for name, engine in engines if device in engine.devices and engine.refuses(cell) is None]
     if device == "cpu" and find_spec("jax") is not None:
@@ -79,13 +81,17 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
 
 
 def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle: Callable[[list[float]], float]) -> str:
-    """Summarise the speed-up of one way over another with the same packs, over rounds; empty without the other."""
+    """Summarise the speed-up of `way` over the way of the other name with the same packs, by `middle` over rounds.
+
+    Returns:
+        The speed-up with two decimals; an empty text if the other way wasn't measured.
+    """
     beside = measured.get(way._replace(name=other))
     return "" if beside is None else f"{middle([a / b for a, b in zip(beside, measured[way], strict=True)]):.2f}"
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure one shape."""
+    """Measure all ways to train a cell in turns, and return a row for each."""
     found = ways(cell, arguments.packs, arguments.cells, arguments.device)
     measures = {way: measurement(cell, way, arguments.device) for way in found}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)

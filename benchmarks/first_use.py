@@ -2,9 +2,10 @@
 
     python -m benchmarks.first_use [--rounds N] [--out benchmarks/results/first_use.csv]
 
-`study run` is a process of its own, timed from the command to its end: one trial of one iteration on Ray, without
-MLflow. It is compared with the parts that it can't do without: the engine alone, Ray's start by `ray.init` and one
-task, and a start by Ray Tune and one trial.
+`study run` runs as a process of its own, timed from its start to its end: one trial of one iteration on Ray, without
+MLflow. It is compared with the necessary parts: the engine alone, Ray's start by `ray.init` and one task, and a start
+by Ray Tune and one trial. Prints a row for each command, with an empty and with a filled compile cache, and writes it
+with `--out`: the median, least and greatest seconds.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
         key: of `COMMANDS`.
         kept: the folder of compiled code, if it has been compiled before.
         seconds: ignored.
+
+    Raises:
+        RuntimeError: if the command fails.
     """
     with tempfile.TemporaryDirectory(prefix="compiled-") as new:
         cache = str(kept) if key[1] == KEPT else new
@@ -79,7 +83,7 @@ def write_study(folder: Path) -> None:
 
 
 def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
-    """Return the median time of a command, and its spread."""
+    """Return a command's row: the median, least and greatest seconds."""
     return {"command": key[0], "machine": key[1]} | spread("whole_s", whole_s)
 
 

@@ -2,10 +2,11 @@
 
     python -m benchmarks.floor [--out benchmarks/results/floor.csv] [--only-figure CSV]
 
-The NMU's network on the arithmetic task. The floor has two terms. One is the engine's stream alone, divided by the
-cells that share it. The other is the multiply-adds alone, each once, at the highest rate measured on this core. Only
-other random numbers or other products could be faster. With `--out`, a figure beside the file shows the floor and the
-engine against the cells of a seed.
+It measures the NMU's network on the arithmetic task. The floor has two terms. One is the engine's stream alone, divided
+by the cells that share it. The other is the multiply-adds alone, each once, at the highest rate measured on this core.
+Only other random numbers or other products could be faster. Prints a row for each part, the floor and the engine, and
+writes it with `--out`: microseconds, and their ratio to the floor. A figure beside the file shows the floor and the
+engine against the cells that share a seed; `--only-figure` draws it from an earlier file.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def by_blas(cell: Cell) -> Measure:
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure one shape."""
+    """Measure one shape: a row for each part, and for the floor and the engine at each number of cells a seed."""
     engines = {
         cells: training(engine_named("fused"), new_pack(cell, PACK, cells), clock=time.process_time)
         for cells in arguments.cells

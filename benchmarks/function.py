@@ -1,6 +1,10 @@
 """Cost of a trial beyond the training function that it calls: trials with an empty function.
 
-python -m benchmarks.function [--trials N] [--isolated N] [--rounds N] [--out FILE.csv]
+    python -m benchmarks.function [--trials N] [--run N] [--isolated N] [--rounds N] [--out FILE.csv]
+
+Prints a row for each way to run the function, and writes it with `--out`: the median milliseconds and those of the
+fastest round, of a direct call, a trial in the worker's process, a step of a generator, a trial in a process of its
+own, and each further trial of `study run` on Ray. Empty processes are measured for comparison.
 """
 
 from __future__ import annotations
@@ -43,7 +47,11 @@ def trial(seed: int, values: dict[str, int]) -> CallTrial:
 
 
 def end(training: FunctionTraining | IsolatedTraining) -> None:
-    """Run a trial to its end as a worker does, in slices of a second."""
+    """Run a trial to its end as a worker does, in slices of a second.
+
+    Raises:
+        AssertionError: if the trial failed, with its error.
+    """
     while not training.done:
         training.advance(1.0)
     record = training.finish()
@@ -51,7 +59,7 @@ def end(training: FunctionTraining | IsolatedTraining) -> None:
 
 
 def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
-    """Return the mean milliseconds of an action on each number; `seconds` is ignored."""
+    """Return the mean milliseconds of `act` on the numbers 0 to `times` - 1; `seconds` is ignored."""
     began = time.perf_counter()
     for number in range(times):
         act(number)
@@ -59,19 +67,27 @@ def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
 
 
 def ms_a_step(count: int, seconds: float) -> float:
-    """Return the mean milliseconds of a step of a generator."""
+    """Return the mean milliseconds of a step of a generator with `count` steps; `seconds` is ignored."""
     began = time.perf_counter()
     end(FunctionTraining(steps, trial(0, {"count": count})))
     return (time.perf_counter() - began) / count * 1e3
 
 
 def process(code: str, number: int) -> None:
-    """Run Python as a process."""
+    """Run Python code as a process; `number` is ignored.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def study_s(trials: int) -> float:
-    """Return the seconds of `study run`, from the file to the report, with empty trials."""
+    """Return the seconds of `study run`, from the file to the report, with empty trials.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "nothing.py").write_text(_MODULE)
@@ -84,7 +100,7 @@ def study_s(trials: int) -> float:
 
 
 def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
-    """Return the milliseconds that each further trial adds to `study run`."""
+    """Return the milliseconds that each trial beyond `few` adds to `study run`; `seconds` is ignored."""
     return (study_s(trials) - study_s(few)) / (trials - few) * 1e3
 
 

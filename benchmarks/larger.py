@@ -1,10 +1,11 @@
-"""Microseconds of a trial-iteration of larger networks: packs in torch, packs compiled by XLA, and JAX.
+"""Microseconds per trial-iteration of larger networks: packs in torch, packs compiled by XLA, and JAX.
 
     python -m benchmarks.larger [--networks CNN LSTM transformer] [--packs 16] [--out benchmarks/results/larger.csv]
 
-A CNN for images of 8 x 8 pixels, an LSTM of 32 units over 10 steps, and a transformer of two layers of width 32 over 10
-steps; batch 128, Adam, on one core, without evaluation. The JAX version is written by hand, for as many seeds: seeds by
-vmap, updates by scan. Both draw places in the same data.
+The networks are a CNN for images of 8 x 8 pixels, an LSTM of 32 units over 10 steps, and a transformer of two layers of
+width 32 over 10 steps; batch 128, Adam, on one core, without evaluation. The JAX version is written by hand and trains
+the same number of seeds: seeds by vmap, updates by scan. All draw rows of the same data. Prints a row for each network
+and pack size, and writes it with `--out`: median times, and the compiled packs' speed-up over torch and over JAX.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Block(nn.Module):
         self.network = nn.Sequential(nn.Linear(_WIDTH, 4 * _WIDTH), nn.ReLU(), nn.Linear(4 * _WIDTH, _WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the next states, [batch, steps, width]."""
+        """Compute the next states, [batch, steps, width]."""
         parts = self.parts(self.norms[0](x)).chunk(3, -1)
         heads = [part.unflatten(-1, (_HEADS, -1)).transpose(1, 2) for part in parts]
         attended = nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
@@ -176,7 +177,7 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], bool, Logits]] = {
 
 
 def parameters(build: Callable[[], nn.Module], seeds: int) -> Weights:
-    """Return the initial parameters of several networks, by name."""
+    """Return the initial parameters of several networks, [seeds, ...] by name."""
     networks = [dict(build().named_parameters()) for _ in range(seeds)]
     return {
         name: jnp.stack([jnp.asarray(network[name].detach().numpy()) for network in networks]) for name in networks[0]
@@ -200,7 +201,7 @@ def jax_updates(name: str, seeds: int, at_once: int) -> Callable[[], object]:
 
 
 def recipe_of(name: str) -> Recipe:
-    """Return the task and the model of a network."""
+    """Return a network's recipe: its task and its model."""
     build, is_series, _ = NETWORKS[name]
     return Recipe(task=Classes(is_series=is_series), model=build, hyperparameters={})
 

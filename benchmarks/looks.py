@@ -1,10 +1,11 @@
 """Effect of a look after every batch of seeds on intervals and tests: synthetic studies with a stopping rule.
 
-    python -m benchmarks.looks [--out benchmarks/results/looks.csv]
+    python -m benchmarks.looks [--studies N] [--seed N] [--out benchmarks/results/looks.csv]
 
 Each study follows the rule of `seeds: {until: ...}`: a look after every 20 seeds, 400 at most. A cell's study ends when
-its interval reaches at most 0.05 to either side, a pair's when the cells differ at 5%. The numbers depend on the seed
-alone.
+its interval reaches at most 0.05 to either side, a pair's when the cells differ at 5%. Prints a row for each rule and
+each rate or pair of rates, and writes it with `--out`: the coverage, or the share of studies that find a difference,
+and the mean number of seeds. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -47,7 +48,19 @@ PValue = Callable[..., float]
 def narrowed(
     bounds: Bounds, rate: float, rng: Rng, studies: int, looks: Sequence[int] = LOOKS, failing: float = 0.0
 ) -> tuple[float, float]:
-    """Stop each study when its interval is narrow; return the interval's coverage, and the mean seeds used."""
+    """Stop each study at its first narrow interval, or at the last look.
+
+    Args:
+        bounds: bounds the rate.
+        rate: the true success rate.
+        rng: source of the outcomes.
+        studies: number of studies.
+        looks: numbers of seeds at the looks.
+        failing: share of trials without an outcome.
+
+    Returns:
+        The coverage of the last intervals, and the mean number of seeds.
+    """
     running = np.ones(studies, bool)
     holds, used = np.zeros(studies, bool), np.zeros(studies)
     solved = finished = np.zeros(studies, np.int64)
@@ -64,7 +77,7 @@ def narrowed(
 
 
 def exactly(bounds: Bounds, rate: float, looks: Sequence[int] = LOOKS) -> tuple[float, float]:
-    """Compute the results of `narrowed` exactly, as sums over all numbers of solved seeds."""
+    """Compute the results of `narrowed` exactly, as sums over all numbers of solved seeds, if no trial fails."""
     there, before, holds, used = np.ones(1), 0, 0.0, 0.0
     for n in looks:
         there = np.convolve(there, stats.binom.pmf(np.arange(n - before + 1), n - before, rate))
@@ -77,7 +90,7 @@ def exactly(bounds: Bounds, rate: float, looks: Sequence[int] = LOOKS) -> tuple[
 
 
 def remembered(bounds: Bounds) -> Bounds:
-    """Cache an interval by its counts, which recur."""
+    """Return `bounds` with a cache of the intervals for each number of finished trials."""
 
     @cache
     def after(n: int) -> Floats:
@@ -94,7 +107,7 @@ def remembered(bounds: Bounds) -> Bounds:
 
 
 def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each way and rate, and a row for each way with its least coverage."""
+    """Return a row for each interval and rate, and a row for each interval with its least coverage."""
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
     ways: dict[str, tuple[Bounds, Sequence[int], float]] = {
@@ -124,7 +137,11 @@ def _cell(way: str, rate: str, coverage: float, seeds: float | None) -> dict[str
 def told_apart(
     p_value: PValue, rates: tuple[float, float], rng: Rng, studies: int, looks: Sequence[int] = LOOKS
 ) -> tuple[float, float]:
-    """Stop each study when its cells differ; return the share of studies that stop for it, and the mean seeds used."""
+    """Stop each study at its first look with a p-value below 5%, or at the last look.
+
+    Returns:
+        The share of studies with such a p-value, and the mean number of seeds.
+    """
     first, second = (rng.random((studies, MOST)) < rate for rate in rates)
     counts = [np.cumsum(a, axis=1) for a in (first & ~second, second & ~first, first, second)]
     apart, used = np.zeros(studies, bool), np.full(studies, MOST)
@@ -151,7 +168,7 @@ def _fisher(first: int, second: int, n: int) -> float:
 
 
 def pairs(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each way and pair of rates."""
+    """Return a row for each test and pair of rates."""
     ways: dict[str, tuple[PValue, Sequence[int]]] = {
         ANYTIME: (lambda wins, losses, first, second, n: _anytime(wins, losses), LOOKS),
         SIGN: (lambda wins, losses, first, second, n: _sign(wins, losses), LOOKS),

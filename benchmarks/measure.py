@@ -62,7 +62,7 @@ def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
 
 
 def task_name(input_size: int) -> str:
-    """Return the task with that many inputs: the simple one has four."""
+    """Return the task with that many inputs: ``simple`` for four, else ``arithmetic``."""
     return "simple" if input_size == 4 else "arithmetic"
 
 
@@ -80,7 +80,15 @@ def training(
     warm_s: float = 0.2,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measure:
-    """Start a pack, warm it up, and return the measurement of its trial-iteration, by a clock of seconds."""
+    """Start a pack, warm it up, and return the measurement of its trial-iteration in microseconds.
+
+    Args:
+        engine: the engine.
+        pack: the pack to train.
+        device: ``cpu`` or ``cuda``.
+        warm_s: seconds of training before the measurement.
+        clock: clock that returns seconds.
+    """
     running = engine.start(pack, device=device)
     running.advance(0.0)  # the evaluation at the start, and compilation
     running.advance(warm_s)
@@ -95,7 +103,12 @@ def training(
 
 
 def repeated(work: Callable[[int], object], at_once: int) -> Measure:
-    """Return the measurement of `work`, which does `at_once` units of work in a call, by the process's CPU time."""
+    """Return the measurement of one unit of `work`, in microseconds of the process's CPU time.
+
+    Args:
+        work: does the given number of units.
+        at_once: units of each call.
+    """
     work(1)  # compiles, if there is anything to compile
 
     def measure(for_s: float) -> float:
@@ -110,7 +123,10 @@ def repeated(work: Callable[[int], object], at_once: int) -> Measure:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Restrict this process to one core: torch to one thread, and all threads to the core."""
+    """Restrict this process to one core: torch to one thread, and all threads to the core.
+
+    A system without affinities gets one thread of torch only, and a warning is printed.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     allowed = os.sched_getaffinity(0) if _THREADS.is_dir() else set()
@@ -141,7 +157,11 @@ def cores() -> int:
 def in_turns(
     measures: Mapping[Key, Callable[[float], Value]], *, rounds: int, seconds: float
 ) -> dict[Key, list[Value]]:
-    """Measure everything once a round, so that a drift of the machine's speed affects all alike."""
+    """Measure everything once a round, so that a drift of the machine's speed affects all alike.
+
+    Returns:
+        The measurements by key, one for each round.
+    """
     measured: dict[Key, list[Value]] = {key: [] for key in measures}
     for _ in range(rounds):
         for key, measure in measures.items():
@@ -150,18 +170,22 @@ def in_turns(
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> float:
-    """Return the median of the rounds' ratios."""
+    """Return the median of the rounds' ratios, `over` divided by `under`."""
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, str]:
-    """Return the median, the least and the greatest value as columns."""
+    """Return the median, the least and the greatest value as columns NAME, NAME_least and NAME_most."""
     found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
     return {name + end: f"{value:.3f}" for end, value in found.items()}
 
 
 def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
-    """Run ``python -m`` as a process; return its seconds, its CPU seconds in user mode, and its peak memory in MiB."""
+    """Run ``python -m`` as a process; return its seconds, its CPU seconds in user mode, and its peak memory in MiB.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
     words = [sys.executable, "-c", _LAUNCH, sys.executable, "-m", *module]
     launched = subprocess.run(words, stdout=subprocess.PIPE, check=True, env=os.environ | environment)
     wall_s, user_s, peak = map(float, launched.stdout.split())
@@ -208,7 +232,13 @@ def tell(words: str) -> None:
 
 
 def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any) -> None:
-    """Print the table, and write it with its provenance and further notes."""
+    """Print the table, and write it with its provenance if there is an output file.
+
+    Args:
+        rows: at least one row; all have the same columns.
+        arguments: settings to note, with the CSV file as ``out``, or None to write nothing.
+        more: further notes for the JSON file.
+    """
     lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

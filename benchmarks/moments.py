@@ -3,13 +3,13 @@
     python -m benchmarks.moments [--samples N] [--seed N] [--out benchmarks/results/moments.csv]
 
 Inputs are uniform with mean m and variance v. NMU's weights are uniform, as they start; NAC•'s are tanh(Ŵ) σ(M̂), as
-they start, or uniform. All means m see the same draws, moved. A gradient is the variance of δ ∂z/∂z_1, δ standard
-normal. With `--out`, a figure beside the file shows simulation and formulas over m. The numbers depend on the seed and
-the number of samples alone.
+they start, or uniform. All means m share the same draws, shifted by m. A gradient is the variance of δ ∂z/∂z_1, δ
+standard normal. Prints a row for each case, mean and quantity, and writes it with `--out`: the simulated moment with
+its standard error, the paper's and the draft's formula, and the exact moment. A figure beside the file shows them over
+m. The numbers depend on the seed and the number of samples alone.
 
-Exact moments stand beside the simulated ones: of an NMU the paper's formulas for any mean, of a NAC• integrals over an
-input and a weight. Where a NAC•'s inputs cross 0, few of them make nearly all of a variance, and a simulation misses
-most of it.
+Exact moments of an NMU are the paper's formulas for any mean, those of a NAC• integrals over an input and a weight.
+Where a NAC•'s inputs cross 0, few of them make nearly all of a variance, and a simulation misses most of it.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def uniform(rng: np.random.Generator, mean: float, variance: float, shape: tuple
 
 
 def nmu_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Compute z and ∂z/∂z_1 of an NMU: the first axis is H."""
+    """Compute an NMU's output z and its derivative ∂z/∂z_1, from inputs and weights [H, samples]."""
     factors = weight * (z - 1) + 1
     others = factors[1:].prod(axis=0)
     return factors[0] * others, weight[0] * others
 
 
 def nac_mul_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Compute z and ∂z/∂z_1 of a NAC•: the first axis is H."""
+    """Compute a NAC•'s output z and its derivative ∂z/∂z_1, from inputs and weights [H, samples]."""
     sizes = np.abs(z) + EPSILON
     out = np.exp((weight * np.log(sizes)).sum(axis=0))
     return out, out * weight[0] * np.sign(z[0]) / sizes[0]
@@ -155,7 +155,7 @@ def nac_mul_exact(case: Case, mean: float) -> dict[str, float]:
 
 
 def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, float]]:
-    """Compute each quantity by the paper, by its draft, and exactly for any mean."""
+    """Compute each quantity by the paper, by its draft (an empty text if it agrees), and exactly for any mean."""
     hidden, V, v = case[2:]
     if case.unit == "NMU":
         values = {
@@ -184,7 +184,7 @@ def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, flo
 
 
 def row(equation: int, unit: str, quantity: str, value: tuple[float, float], final: float, **more: Any) -> Row:
-    """Return a simulated number beside its formulas; a formula that doesn't apply is empty."""
+    """Return the row of a simulated quantity beside its formulas; a column that doesn't apply is empty."""
     columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
     numbers: dict[str, Any] = {"simulated": value[0], "standard_error": value[1], "final": final}
     numbers |= {name: more.get(name, "") for name in ("draft", "exact")}

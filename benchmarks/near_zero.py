@@ -1,11 +1,12 @@
-"""Error of division near zero at exact weights: the floor below which no trial can come.
+"""Error of division near zero at exact weights: a lower bound of every trial's error.
 
     python -m benchmarks.near_zero [--out benchmarks/results/near_zero.csv]
 
 Inputs are uniform on [0, 10^-k]. There are three targets: 1/a from a alone, 1/a from (a, b), and a/b. Each unit has the
 weights that compute the target; its output in single precision is compared with the quotient of the same numbers in
-double precision. 2^-23 is added to the mean squared error, as in the published thresholds, which are such floors. The
-numbers depend only on the library that takes powers.
+double precision. 2^-23 is added to the mean squared error, as in the published thresholds, which are such bounds.
+Prints a row for each target, k and unit, and writes it with `--out`: this error, and the mean relative error. The
+numbers depend only on the library that computes powers.
 
 Source: Mistry, Farrahi & Hare, "Learning Division with Neural Arithmetic Logic Modules", 2021.
 """
@@ -60,7 +61,7 @@ def rows(power: int, inputs: int) -> Tensor:
 
 
 def exact(name: str, exponents: Sequence[int]) -> Unit:
-    """Build a unit whose weights compute a product of powers -1, 0 and 1.
+    """Build a unit with weights that compute a product of powers -1, 0 and 1.
 
     Args:
         name: NAC-mul, NPU, RealNPU, NRU or NMRU.
@@ -91,7 +92,7 @@ EXACT = ("NAC-mul", "NPU", "RealNPU", "NRU", "NMRU")
 
 
 def floors() -> list[Row]:
-    """Compute each unit's floor for each target and range, in one thread: the partition of rows decides last bits."""
+    """Compute each unit's error for each target and range, in one thread: the partition of rows decides last bits."""
     with one_thread(), torch.no_grad():
         return list(_floors())
 

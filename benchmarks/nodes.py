@@ -1,11 +1,12 @@
-"""A study on many nodes of Ray, of which two are killed and one is added: its time and its losses.
+"""A study on many Ray nodes, while two are killed and one is added: its time, and its lost trials.
 
-    python -m benchmarks.nodes --out benchmarks/results/nodes.csv
+    python -m benchmarks.nodes [--nodes N] [--kinds function packs] [--out benchmarks/results/nodes.csv]
 
-The nodes are processes of this machine, made by Ray's own cluster utility. Each has one core for Ray, a fraction of a
-real one. `study run` runs a study of a training function; `--kinds packs` runs one of an engine's packs, which needs
-500 MB of memory a node. One node is killed when a quarter of the trials have results. Another is killed, and one added,
-at a half.
+The nodes are processes of this machine, started by Ray's own cluster utility. Each has one core for Ray, a fraction of
+a real one. The kind `function` is a study of a training function. The kind `packs` is one of an engine's packs, which
+needs 500 MB of memory for each node. One node is killed when a quarter of the trials have results. Another is killed,
+and one added, at a half. Prints a row for each kind, and writes it with `--out`: seconds in all and until the first
+pack, packs a second, and the numbers of trials lost and trained twice.
 """
 
 from __future__ import annotations
@@ -44,7 +45,19 @@ _DEADLINE_S = 1800.0
 
 
 def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[str]) -> dict[str, Any]:
-    """Run a study, kill two of its nodes, and add one."""
+    """Run a study, kill two of its nodes, add one, and return the row of its times and losses.
+
+    Args:
+        nodes: the `ray.cluster_utils.Cluster`.
+        folder: folder of the study file, the log and the store.
+        name: the kind of study, a key of `STUDIES`.
+        trials: number of trials.
+        options: further options of `study run`.
+
+    Raises:
+        TimeoutError: if the study takes more than half an hour; the message has its log.
+        AssertionError: if `study run` fails, or ends before all nodes have been killed and added.
+    """
     (folder / f"{name}.yaml").write_text(STUDIES[name][0].format(trials=trials))
     command = [sys.executable, "-m", "study", "run", f"{name}.yaml", "--store", "studies", "--tracking-uri", "off"]
     command += ["--address", nodes.address, *options]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 
 def load(name: str) -> Callable[..., object]:
-    """Return one of the functions here."""
+    """Return the function ``once`` or ``steps``."""
     functions: dict[str, Callable[..., object]] = {"once": once, "steps": steps}
     return functions[name]
 
 
 def once(seed: int, *, width: int = 32) -> dict[str, float]:
-    """Return at once."""
+    """Return metrics at once."""
     return {"loss": 0.0, "accuracy": 1.0}
 
 

@@ -1,11 +1,14 @@
 """Rejection rates of tests of partly shared and of crossed seeds.
 
-    python -m benchmarks.overlap [--studies N] [--partial-studies N] [--seed N] [--out .../partial.csv]
+    python -m benchmarks.overlap [--studies N] [--partial-studies N] [--seed N]
+                                 [--out benchmarks/results/overlap/partial.csv]
 
-The first table has two methods with 20 seeds each, of which some are shared. The tests of all trials are compared with
-tests of the pairs alone, and with tests of all trials as independent samples. crossed.csv, next to the first file, has
-methods that train each init seed with each data seed. Their effects have the distribution's shares of variance: of init
-seeds, data seeds and their combination. The numbers depend on the seed alone.
+The first table has two methods with 20 seeds each, all, some or none of them shared. The test of all trials is compared
+with a test of the pairs alone, and with a test of all trials as independent samples. The second has methods that train
+each init seed with each data seed. Their effects have given shares of variance: of init seeds, data seeds and their
+combination. Both are printed, with a row for each distribution, design and test: the share of studies that reject.
+`--out` writes the first table, and the second as crossed.csv beside it. The numbers depend on the seed and the numbers
+of studies alone.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ class PartialLaw:
 
 
 def losses(rng: Rng, shape: Shape, *, rates: tuple[float, float], by: float) -> tuple[Floats, Floats]:
-    """Draw losses, the first method's less by `by` deviations, infinite where the method diverges."""
+    """Draw losses, the first method's less by `by` deviations, infinite for trials that diverge at the given rates."""
     diverged = outcomes(rng, shape, rates=rates, phi=0.3)
     first, second = shifted(rng, shape, shared=0.5, by=-by)
     return np.where(diverged[0] > 0, math.inf, first), np.where(diverged[1] > 0, math.inf, second)
@@ -118,7 +121,7 @@ def _rejects(test: statistics.Contrast | None) -> bool:
 
 
 def partial_rows(law: PartialLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Return a row for each number of shared seeds and each test."""
+    """Yield a row for each number of shared seeds and each test."""
     ways: Mapping[str, Callable[[Test, Parts], statistics.Contrast | None]] = {
         "all trials": lambda test, parts: test(*parts),
         "pairs alone": _pairs_alone,
@@ -177,7 +180,7 @@ CROSSED_LAWS = (
 
 
 def crossed_differences(law: CrossedLaw, shares: Sequence[float], design: Shape, count: int, rng: Rng) -> Floats:
-    """Draw the differences of studies, shape [studies, init seeds, data seeds]."""
+    """Draw studies, and return the first method's outcomes minus the second's, [studies, init seeds, data seeds]."""
     first, second = design
     spreads = np.sqrt(shares)
     values = [
@@ -205,7 +208,7 @@ def _student(means: Floats) -> Floats:
 
 
 def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Return a row for each kind of shares, number of seeds and test."""
+    """Yield a row for each kind of shares, number of seeds and test."""
     ways: Mapping[str, Callable[[Floats], Floats]] = {
         "crossed_mean": _crossed_p_values,
         "Student's t of init seeds' means": lambda differences: _student(differences.mean(axis=2)),

@@ -1,10 +1,12 @@
 """Coverage of intervals of paired differences, and rejection rates of tests of paired samples.
 
-    python -m benchmarks.pairing [--out benchmarks/results/pairing/intervals.csv]
+    python -m benchmarks.pairing [--studies N] [--seed N] [--out benchmarks/results/pairing/intervals.csv]
 
-Each study has two methods on the same seeds, with outcomes correlated by the law. The reports' methods are compared
-with the usual ones and with ones that treat the samples as independent. tests.csv, next to the first file, has the
-tests. The numbers depend on the seed alone.
+Each study has two methods on the same seeds, with outcomes correlated by the distribution. The reports' intervals and
+tests are compared with the usual ones and with ones that treat the samples as independent. Prints two tables with a row
+for each distribution, sample size and interval or test: coverage and width, and the share of studies that reject.
+`--out` writes the intervals, and the tests as tests.csv beside it. The numbers depend on the seed and the number of
+studies alone.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class Law:
 
     Args:
         name: its name in the tables.
-        draw: draws the methods' outcomes, shape [studies, seeds] each; three for the last laws.
-        difference: difference of their means, first minus second.
+        draw: draws the outcomes, shape [studies, seeds], of each method; or, in a trend, of each hyperparameter value.
+        difference: difference of the two means, first minus second; in other laws 0 only if all are equal.
     """
 
     name: str
@@ -91,18 +93,21 @@ def failures(rng: Rng, shape: Shape, *, rates: tuple[float, float]) -> tuple[Flo
 
 
 def always_more(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
-    """Draw normal values, to which the first method adds an exponential one."""
+    """Draw normal values; the first method's have an exponential number added."""
     second = rng.normal(size=shape)
     return second + rng.exponential(size=shape), second
 
 
 def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
-    """Draw times with about 30% beyond the end, at 1.7, the first method's multiplied by a factor."""
+    """Draw times to success, log-normal; the first method's are multiplied by a factor.
+
+    About 30% are beyond 1.7, where the tests censor them.
+    """
     return lognormals(rng, shape, shared=shared, factor=factor)
 
 
 def three_times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, ...]:
-    """Draw such times of three methods, the first one's multiplied by a factor."""
+    """Draw times to success of three methods, log-normal; the first one's are multiplied by a factor."""
     common, *own = (rng.normal(size=shape) for _ in range(4))
     drawn = [np.exp(math.sqrt(shared) * common + math.sqrt(1 - shared) * each) for each in own]
     return factor * drawn[0], drawn[1], drawn[2]
@@ -196,7 +201,7 @@ def _tango(first_only: int, second_only: int, n: int) -> tuple[float, float]:
 
 
 def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
-    """Return the difference at which the score falls below `wanted`, by bisection."""
+    """Find by bisection the difference with the score `wanted`."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
@@ -342,7 +347,7 @@ TESTS: Sequence[tuple[Sequence[Law], Ways]] = (
 
 
 def studies(laws: Sequence[Law], count: int, seed: int) -> Iterator[tuple[Law, int, tuple[Floats, ...]]]:
-    """Draw the studies of each law and number of seeds."""
+    """Yield each law and number of seeds with the outcomes of `count` studies."""
     for law in laws:
         tell(law.name)
         for n in SIZES:
@@ -351,7 +356,7 @@ def studies(laws: Sequence[Law], count: int, seed: int) -> Iterator[tuple[Law, i
 
 
 def coverage(law: Law, bounds: Floats) -> dict[str, str]:
-    """Return the share of studies with an interval, its coverage and its mean width."""
+    """Return the share of studies with an interval, and its coverage and mean width; both are empty without any."""
     is_there = np.isfinite(bounds).all(axis=1)
     low, high = bounds[is_there].T
     holds = (low - 1e-9 <= law.difference) & (law.difference <= high + 1e-9)

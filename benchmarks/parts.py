@@ -1,8 +1,9 @@
-"""Parts of an update's time in a pack, in microseconds a trial-iteration: torch's parts, and XLA's.
+"""Parts of an update's time in a pack, in microseconds per trial-iteration: torch's parts, and XLA's.
 
     python -m benchmarks.parts [--hidden 2 32 128] [--packs 1 16 64 512] [--out benchmarks/results/parts.csv]
 
-The network and the task of `benchmarks.packed`, on one core. `unrecorded` is an update before torch has recorded it:
+It measures the network and the task of `benchmarks.packed`, on one core. Prints a row for each hidden size and pack
+size, and writes it with `--out`, with a column for each part. `unrecorded` is an update before torch has recorded it:
 vmap and autograd trace its operations anew. The other columns of torch are parts of later updates: draws of the
 streams, the recorded operations of loss and gradient, copies of gradients into the flat array, the optimiser's step.
 XLA's are the draws for 64 iterations at once, and the program with the copies to and from it.
@@ -25,7 +26,7 @@ _RECORDED = 70
 
 
 def parts(hidden: int, trials: int) -> dict[str, Measure]:
-    """Return the measurement of each part."""
+    """Return the measurement of each part, by its column."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
     members = [Member(seed=seed) for seed in range(trials)]
     unrecorded, pack = SideBySide(recipe, members), SideBySide(recipe, members)

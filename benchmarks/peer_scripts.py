@@ -37,7 +37,11 @@ def train_function(seed: int, seconds: float) -> float:
 
 
 def train_program(seed: int) -> float:
-    """Run the program in a folder of its own, with a log, and read its loss."""
+    """Run the program in a folder of its own, with a log, and read its loss.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
     folder = Path(__file__).parent / "trials" / str(seed)
     folder.mkdir(parents=True)
     with (folder / "log.txt").open("w") as log:
@@ -47,7 +51,7 @@ def train_program(seed: int) -> float:
 
 
 def pool(train: Train, trials: int) -> list[float]:
-    """Map the seeds over two processes."""
+    """Map the seeds over two processes, and return the losses in their order."""
     import multiprocessing
 
     with multiprocessing.Pool(CORES) as workers:
@@ -55,20 +59,20 @@ def pool(train: Train, trials: int) -> list[float]:
 
 
 def joblib(train: Train, trials: int) -> list[float]:
-    """Map the seeds over joblib's two processes."""
+    """Map the seeds over joblib's two processes, and return the losses in their order."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     return list(Parallel(n_jobs=CORES)(delayed(train)(seed) for seed in range(trials)))
 
 
 def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: bool = False) -> list[float]:
-    """Search the grid of seeds; Ray Tune keeps the results in files, and its callback logs them to MLflow.
+    """Search the grid of seeds by Ray Tune, which stores results in files, and return the losses.
 
     Args:
         train: trains with a seed.
         trials: number of seeds.
-        reuse_actors: whether a process runs more than one trial; Ray Tune's default is one.
-        mlflow: whether to log to MLflow, in an SQLite database.
+        reuse_actors: True if a process runs several trials; Ray Tune's default is one trial.
+        mlflow: True to log to MLflow, in an SQLite database, by Ray Tune's callback.
     """
     import ray
     from ray import tune
@@ -92,7 +96,11 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
 
 
 def optuna(train: Train, trials: int) -> list[float]:
-    """Optimize in two processes that share an SQLite database."""
+    """Optimize in two processes that share an SQLite database, and return the losses.
+
+    Raises:
+        AssertionError: if the second process fails.
+    """
     import optuna
 
     storage = "sqlite:///optuna.db"
@@ -125,7 +133,11 @@ WAYS: dict[str, Callable[[Train, int], list[float]]] = {
 
 
 def own_start_ms(times: int) -> float:
-    """Return the mean milliseconds of the program, one process after another."""
+    """Return the mean milliseconds of the program, one process after another.
+
+    Raises:
+        subprocess.CalledProcessError: if it fails.
+    """
     words = ["sh", SCRIPT, "0"]
     began = time.perf_counter()
     for _ in range(times):
@@ -134,7 +146,11 @@ def own_start_ms(times: int) -> float:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the trials, and check that each has its loss."""
+    """Run the trials, and check that each has its loss.
+
+    Raises:
+        AssertionError: if a loss is missing.
+    """
     way, kind, trials, seconds = words[0], words[1], int(words[2]), float(words[3])
     if way == "start":
         print(own_start_ms(trials))

@@ -1,7 +1,11 @@
 """Overhead per trial of `study run`, beside other libraries: functions of several durations, and programs.
 
-python -m benchmarks.peers [--seconds-a-trial S ...] [--trials N] [--rounds N] [--only WAY ...] [--out FILE.csv]
-python -m benchmarks.peers --kind program [--only WAY ...] [--out FILE.csv]
+    python -m benchmarks.peers [--seconds-a-trial S ...] [--trials N] [--rounds N] [--only WAY ...] [--out FILE.csv]
+    python -m benchmarks.peers --kind program [--only WAY ...] [--out FILE.csv]
+
+Each way runs as a process of its own on two cores; a way whose packages aren't installed is skipped. Prints a row for
+each way and duration, and writes it with `--out`: the seconds of a run of one empty trial, the seconds of the run, and
+the overhead in milliseconds per trial, beside its target. Each has its median, least and greatest value over rounds.
 """
 
 from __future__ import annotations
@@ -106,7 +110,11 @@ def write_files(kind: str, folder: Path) -> None:
 
 
 def run_s(key: Key, seconds: float) -> float:
-    """Return the seconds of a whole run; `seconds` is ignored."""
+    """Return the seconds of a whole run; `seconds` is ignored.
+
+    Raises:
+        RuntimeError: if the run fails.
+    """
     words = study_words(key) if key.way in OPTIONS else script_words(PEERS[key.way], key)
     took_s, _ = run_in_new_folder(words, partial(write_files, key.kind))
     tell(f"{', '.join(map(str, key))}: {took_s:.2f} s")
@@ -114,7 +122,11 @@ def run_s(key: Key, seconds: float) -> float:
 
 
 def program_s(key: Key, seconds: float) -> float:
-    """Return the mean seconds of the program, started by Python; `seconds` is ignored."""
+    """Return the mean seconds of the program, started by Python; `seconds` is ignored.
+
+    Raises:
+        RuntimeError: if it fails.
+    """
     _, printed = run_in_new_folder(script_words("start", key), partial(write_files, key.kind))
     return float(printed) / 1e3
 
@@ -167,7 +179,14 @@ def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[flo
 
 
 def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int) -> list[Key]:
-    """List the runs of several trials."""
+    """List the runs of several trials, for each duration and way.
+
+    Args:
+        kind: kind of the trials; programs have no durations.
+        ways: the ways to run them.
+        durations_s: CPU seconds of a trial.
+        most: the most trials of a run; slow ways and long trials have fewer.
+    """
     found = []
     for trial_s in durations_s if kind == "function" else [0.0]:
         fit = most if trial_s == 0 else min(most, max(CORES + 1, round(MOST_BUSY_S / trial_s)))

@@ -1,10 +1,11 @@
 """Coverage of means when seeds are added until the interval is narrow: two rules, five distributions.
 
-    python -m benchmarks.precision [--out benchmarks/results/precision.csv]
+    python -m benchmarks.precision [--studies N] [--seed N] [--out benchmarks/results/precision.csv]
 
 Each study wants the mean to a half-width that is a share of the distribution's deviation, adds 20 seeds at a time, and
 has 1,000 at most. Student's interval looks after every batch, first after 20 or 40 seeds. Stein's rule computes the
-number of seeds from the first 20 or 40. The numbers depend on the seed alone.
+number of seeds from the first 20 or 40. Prints a row for each distribution, half-width and rule, and writes it with
+`--out`: the coverage, and the mean number of seeds. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -73,7 +74,11 @@ class Studies:
 
 
 def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
-    """Stop at the first look with a narrow Student's interval; return the seeds and the half-widths."""
+    """Stop at the first look with a narrow Student's interval, or at the last look.
+
+    Returns:
+        Each study's number of seeds, and the half-width of its interval, at least the wanted one.
+    """
     looks = np.arange(first, MOST + 1, BATCH)
     deviations = studies.deviations[:, looks - 1]
     is_narrow = (quantile(looks) * deviations / np.sqrt(looks) <= half_width) & (deviations > 1e-12)
@@ -82,7 +87,11 @@ def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts,
 
 
 def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
-    """Compute the number of seeds from the deviation of the first ones, rounded up to whole batches."""
+    """Compute the number of seeds from the deviation of the first ones, rounded up to whole batches, at most `MOST`.
+
+    Returns:
+        As for `sequential`.
+    """
     reach = quantile(first) * studies.deviations[:, first - 1]
     needed = np.maximum(np.ceil((reach / half_width) ** 2 / BATCH) * BATCH, first)
     n = np.minimum(needed, MOST).astype(np.int64)
@@ -90,7 +99,7 @@ def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floa
 
 
 def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Floats]]]]:
-    """Yield the rules, each with its first look."""
+    """Yield the rules by name, each with its first look."""
     for first in FIRST_LOOKS:
         yield f"Student's, first look at {first}", lambda studies, width, first=first: sequential(studies, width, first)
     for first in FIRST_LOOKS:

@@ -1,12 +1,13 @@
-"""Microseconds of a trial-iteration of the packed tasks: packs of a preset against one trial at a time.
+"""Microseconds per trial-iteration of the packed tasks: packs of a preset against one trial at a time.
 
     python -m benchmarks.presets [--presets digits-product recurrent] [--out benchmarks/results/presets.csv]
     python -m benchmarks.presets --device cuda --pack 512 --out presets-gpu.csv
 
-The models named here are trained as their preset's file says, on one core, without evaluation. Packs are measured in
+One or two models of each preset are trained as its file says, on one core, without evaluation. Packs are measured in
 torch and compiled by XLA. One trial at a time is measured twice: by the same engine in packs of one, and in a plain
-loop of torch. The loop draws the same batches and uses `torch.optim.Adam`, without regularisers and clipping. With a
-device, the engine trains there, and the plain loop stays on the core.
+loop of torch. The loop draws the same batches and uses `torch.optim.Adam`, without regularisers and clipping. With
+`--device cuda`, the engine trains on the GPU, and the plain loop stays on the core. Prints a row for each model, and
+writes it with `--out`: median times, and speed-ups.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
 
 
 def plain_loop(engine: PackedEngine, cell: Cell) -> Measure:
-    """Return the measurement of one trial in plain torch."""
+    """Return the measurement of a trial-iteration of one trial in plain torch."""
     task: Task = packed_task(cell.task)(**arguments_of(packed_task(cell.task), _values(cell, engine.fields)))
     builder = builder_of(task, cell.model)
     network = builder(**arguments_of(builder, _values(cell, engine.models[cell.model])))

@@ -1,10 +1,11 @@
 """Requests that the queue of packs answers in a second, by the number of workers.
 
-    python -m benchmarks.queue --out benchmarks/results/queue.csv
+    python -m benchmarks.queue [--packs N] [--workers N [N ...]] [--out benchmarks/results/queue.csv]
 
 Only the requests of the workers exist: two processes send them, 32 at once each. With each request, a worker reports
-its pack as done and receives another one. The queue shares its cores with the senders; the processor time of its
-process gives the rate on a core of its own.
+its pack as done and receives another one. The queue shares its cores with the senders; the CPU time of its process
+gives the rate on a core of its own. Prints a row for each number of workers, and writes it with `--out`: requests a
+second, and microseconds of CPU time for each, as median, least and greatest value over rounds.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Sender:
         self._queue, self._workers, self._held = queue, workers, dict[int, list[str]]()
 
     def hand_out(self) -> int:
-        """Ask for each worker's next packs, and return their number."""
+        """Report each worker's packs as done, receive its next ones, and return the number of new packs."""
         calls = (self._ask(worker) for worker in self._workers)
         handed = [packs for packs, _, _ in _answers(calls)]
         self._held = {worker: [p.id for p in packs] for worker, packs in zip(self._workers, handed, strict=True)}
@@ -80,7 +81,7 @@ def _used_s(process: Path) -> float:
 
 
 def measure(workers: int, packs: int) -> dict[str, float]:
-    """Hand out all packs; return requests a second, and microseconds of the processor for each."""
+    """Hand out all packs; return requests a second, and the queue's CPU time for each in microseconds."""
     planned = make_plan(parse_spec(SPEC.format(seeds=packs), source="queue"))
     bundles = [(pack,) for pack in make_packs(planned.trials, slots=packs, size=1)]
     remote: Any = Sender

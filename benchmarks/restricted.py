@@ -3,8 +3,10 @@
     python -m benchmarks.restricted [--studies N] [--seed N] [--out benchmarks/results/restricted.csv]
 
 The interval of `restricted_means` is compared with two others on the same studies: mean ± 1.96 standard errors by
-Greenwood's formula, and a score interval like Wilson's. Times are in units of `until`. The numbers depend on the seed
-alone. The last rows have the computed least coverage over many distributions with three values.
+Greenwood's formula, and a score interval like Wilson's. Times are in units of `until`. Prints a row for each
+distribution, sample size and interval, and writes it with `--out`: the share of studies with an interval, its coverage
+and its mean width. The last rows have the computed least coverage over many distributions with three values. The
+numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -39,7 +41,11 @@ Interval = Callable[[Floats, Bools], Floats]
 
 
 def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
-    """Return draws from a mixture of uniform times and infinity, and the mean of min(time, 1)."""
+    """Return a function that draws from a mixture of uniform times, and the mean of min(time, 1).
+
+    Args:
+        parts: share, lowest and highest time of each part; the remaining share never succeeds.
+    """
     shares, lows, highs = (np.array(column) for column in zip(*parts, (0.0, NEVER, NEVER), strict=True))
     shares[-1] = max(0.0, 1 - shares.sum())
 
@@ -51,7 +57,7 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
 
 
 def continuous(distribution: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
-    """Return draws from a distribution with this share solved by `until`, and the mean of min(time, 1)."""
+    """Return a function that draws times of which the share `solved` is below 1, and the mean of min(time, 1)."""
     end = float(distribution.ppf(solved))
     mean = float(integrate.quad(distribution.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
     return lambda rng, shape: distribution.rvs(size=shape, random_state=rng) / end, mean
@@ -76,7 +82,7 @@ CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
-    """Return each distribution, its mean, and True if trials end early."""
+    """Return for each distribution a function that draws from it, its mean, and True if trials end at random."""
     complete = {name: (*distribution, False) for name, distribution in DISTRIBUTIONS.items()}
     return complete | {f"{name}; ended at random": (*DISTRIBUTIONS[name], True) for name in CENSORED}
 
@@ -108,7 +114,7 @@ def least_coverage(bound: Interval, n: int) -> float:
 
 
 def products(times: Floats, solved: Bools) -> Floats:
-    """Bound by `restricted_means`."""
+    """Return the intervals of `restricted_means`."""
     return _estimates(times, solved).interval
 
 
@@ -154,14 +160,14 @@ INTERVALS: Mapping[str, Interval] = {"restricted_means": products, "score": scor
 
 
 def drawn(distribution: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:
-    """Draw the times of success, or of the end."""
+    """Draw times to success or to the trial's end, and True for each solved trial, [studies, seeds] both."""
     at = distribution(rng, shape)
     end = rng.uniform(0, 1.5, shape) if is_censored else np.ones(shape)
     return np.minimum(at, end), at <= end
 
 
 def held(bounds: Floats, truth: float) -> dict[str, str]:
-    """Return the share of studies with an interval, and its coverage and mean width."""
+    """Return the share of studies with an interval, and its coverage and mean width; both are empty without any."""
     known = bounds[~np.isnan(bounds[:, 0])]
     if not len(known):
         return {"with_interval": "0.0000", "coverage": "", "width": ""}

@@ -4,8 +4,10 @@
 
 The package's intervals are compared with the usual ones, and with ones that were rejected; these see a tenth of the
 studies. "Shared" seeds are the same in all cells and both methods, and cause half of the variance of the latent values.
-Otherwise each cell and each method has seeds of its own. Where a method has more than 100 values there are a quarter as
-many studies, of more than 400 an eighth. The numbers depend on the seed alone.
+Otherwise each cell and each method has its own seeds. Where a method has more than 100 values there are a quarter as
+many studies, of more than 400 an eighth. Prints three tables with a row for each distribution, number of cells, kind of
+seeds, sample size and interval: its coverage and mean width. `--out` writes the first, and profile.csv and
+improvement.csv beside it. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ IMPROVEMENT_LAWS = (
 
 
 def drawn(rng: np.random.Generator, law: Law, shape: tuple[int, int, int], *, are_shared: bool) -> list[Floats]:
-    """Draw the methods' values, shape [studies, seeds, cells]."""
+    """Draw the values of each method, one or two arrays of shape [studies, seeds, cells]."""
     rho = _SHARED if are_shared else 0.0
     common = math.sqrt(rho) * rng.normal(size=(*shape[:2], 1))
     place = law.apart * np.arange(shape[2])
@@ -120,7 +122,7 @@ def drawn(rng: np.random.Generator, law: Law, shape: tuple[int, int, int], *, ar
 
 
 def seed_values_of(values: Floats, *, are_shared: bool, method: int) -> SeedValues:
-    """Label the values of a study by seed: the same seeds in all cells, or others."""
+    """Label a study's values, [seeds, cells], by seed: the same seeds in all cells and methods, or own ones."""
     n, cells = values.shape
 
     def seed(cell: int, number: int) -> Any:
@@ -174,7 +176,11 @@ MIDDLES: Mapping[str, Callable[[SeedValues], tuple[float, float]]] = {
 
 
 def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Yield each bound of the interquartile mean; the truth is the integral of the middle half."""
+    """Yield each interval of the interquartile mean: its name, its bounds, the truth, and the values' deviation.
+
+    The truth is the integral of the middle half. With one cell, only the package's interval is yielded: the others
+    equal it, or are in the table of `benchmarks.centres`.
+    """
     x = law.first((np.arange(_GRID) + 0.5) / _GRID)
     truth, scale = float(x[_GRID // 4 : 3 * _GRID // 4].mean()), float(x.std())
     for name, bound in MIDDLES.items():
@@ -217,7 +223,10 @@ BANDS: Mapping[str, Callable[[SeedValues], float]] = {
 
 
 def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Yield the greatest distance of each study's profile from the true one; the width is that of the band."""
+    """Yield each band of a performance profile: its name, its bounds, the truth 0, and the scale 1.
+
+    Bounds are the profile's greatest distance from the true one, plus and minus the band's reach.
+    """
     matrices = [np.array([list(sample.values()) for sample in first.samples]).T for (first,) in studies]
     distances = [greatest_distance(law, values) for values in matrices]
     for name, reach in BANDS.items():
@@ -226,7 +235,7 @@ def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, B
 
 
 def greatest_distance(law: Law, values: Floats) -> float:
-    """Return the greatest distance between a study's profile and the true one over thresholds."""
+    """Return the greatest distance over thresholds between a study's profile and the true one."""
     cells = values.shape[1]
     grid = law.first((np.arange(_GRID) + 0.5) / _GRID)
     found, counts = np.unique(values, return_counts=True)
@@ -251,7 +260,7 @@ def _array(method: SeedValues) -> Floats:
 
 
 def _share(a: Floats, b: Floats) -> Floats:
-    """Return the share of pairs in which the first is better; the last two axes are cells and seeds."""
+    """Return the share of pairs with a better first value, ties counting half; the last two axes are cells and seeds."""
     better = (a[..., :, None] > b[..., None, :]) + 0.5 * (a[..., :, None] == b[..., None, :])
     return np.asarray(better.mean(axis=(-3, -2, -1)))
 
@@ -278,7 +287,10 @@ IMPROVEMENTS: Mapping[str, Callable[[SeedValues, SeedValues], tuple[float, float
 
 
 def of_improvements(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
-    """Yield each bound of the probability; the truth compares the quantiles of both methods."""
+    """Yield each interval of the probability of improvement: its name, its bounds, the truth, and the scale 1.
+
+    The truth compares the quantiles of both methods.
+    """
     u = (np.arange(_GRID) + 0.5) / _GRID
     assert law.second is not None
     first, second = law.first(u), np.sort(law.second(u))
@@ -303,7 +315,7 @@ OF: Mapping[str, tuple[Sequence[Law], Callable[..., Iterator[tuple[str, Bounds, 
 
 
 def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw the studies of a law, and count the intervals that hold the truth."""
+    """Draw the studies of a law, and return a row for each number of cells, kind of seeds, size and interval."""
     law, bounds_of = OF[what][0][place], OF[what][1]
     tell(f"{what}: {law.name}")
     rows = []
@@ -327,7 +339,7 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the tables; profile.csv and improvement.csv are next to the first file."""
+    """Draw, count, print and write the tables."""
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = [(what, place) for what, (laws, _) in OF.items() for place in range(len(laws))]
     with ProcessPoolExecutor(cores()) as pool:

@@ -1,10 +1,12 @@
 """Overhead of a million trials through Ray and the store, with an engine that does nothing.
 
-python -m benchmarks.scale [--trials N] [--pack-size N] [--out FILE.csv]
+    python -m benchmarks.scale [--trials N] [--pack-size N] [--out FILE.csv]
 
-A driver of its own runs the study with `study.run.run`, as `study run` does, with MLflow off. It notes its memory
-whenever it hears of a finished pack. After half of the packs it kills itself (kill -9) and is started again; at the end
-it is started once more, with nothing left to do. The times of stored packs are read from their files.
+A driver process runs the study with `study.run.run`, as `study run` does, with MLflow off. It notes its memory for each
+finished pack. After half of the packs it kills itself (kill -9) and is started again; at the end it is started once
+more, with nothing left to do. Prints a row for each of these three runs, and writes it with `--out`: seconds in all and
+until the first pack, milliseconds per pack by the times of the stored files, and the driver's memory. `--drive`,
+`--notes` and `--kill-at` are for the driver process.
 """
 
 from __future__ import annotations
@@ -157,7 +159,7 @@ def _memory_mib(kind: str) -> float:
 
 
 def stored_at(root: Path, name: str) -> list[float]:
-    """Return the times at which packs of a study were stored, in seconds since 1970, in ascending order."""
+    """Return the times at which a study's packs were stored, in seconds since 1970, sorted; empty before the first."""
     folder = root / name / "results"
     return sorted(entry.stat().st_mtime for entry in os.scandir(folder)) if folder.is_dir() else []
 

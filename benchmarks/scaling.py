@@ -3,8 +3,10 @@
     python -m benchmarks.scaling [--cores 1 2 4] [--out benchmarks/results/scaling.csv]
 
 Threads: the fused engine on one pack. Packs: `study run`, a process of its own from its start to its report, with the
-same number of trials a core; once without Ray, and with Ray on each number of cores. The packs time their own training,
-evaluations included; all else of the run is its fixed cost.
+same number of trials for each core; once without Ray, and with Ray on each number of cores. The packs time their own
+training, evaluations included; all else of the run is its fixed cost. Prints a row for each kind and number of cores,
+and writes it with `--out`: trial-iterations a second, the efficiency against one core, and for studies the seconds of
+training, of the run and of the fixed cost.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Ran(NamedTuple):
 
 
 def counts(most: int) -> list[int]:
-    """Return 1, 2, 4, ... and the number of cores itself."""
+    """Return 1, 2, 4, ... below `most`, and `most` itself."""
     return sorted({2**k for k in range(most.bit_length()) if 2**k < most} | {most})
 
 
@@ -107,7 +109,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
 
 
 def iterations_for(cell: Cell, trials: int, seconds: float) -> int:
-    """Choose iterations so that this many trials take about so long on one core, from a measurement."""
+    """Choose iterations so that this many trials take about `seconds` on one core, from a measurement."""
     us = training(FusedEngine(), new_pack(cell, trials))(min(1.0, seconds))
     return max(1, round(seconds / (trials * us * 1e-6) / _EVALUATE_EVERY)) * _EVALUATE_EVERY
 

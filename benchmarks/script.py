@@ -2,9 +2,11 @@
 
     python -m benchmarks.script [--models NMU NALU] [--seeds N] [--out benchmarks/results/script.csv]
 
-The trials are the fused engine's, and the torch engine's where that trains a model alone. They are short, at a learning
+The trials are the fused engine's, and the torch engine's for models that only it trains. They are short, at a learning
 rate that makes differences of rounding grow fast. Curves agree at an evaluation if both MSEs are within 0.1% of the
-stored one, or 0.1% of the threshold.
+stored one, or 0.1% of the threshold. Prints a row for each trial, and one for its repetition by the torch engine, and
+writes them with `--out`: agreement in the outcome, in solved-at, and the share of evaluations before the first
+difference.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def script_cells(models: Sequence[str]) -> list[Cell]:
 
 
 def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result, Curve]]:
-    """Train a cell's trials by an engine."""
+    """Train a cell's trials by an engine, and return the result and curve of each."""
     training = engine_named(engine).start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
     while not training.done:
         training.advance(1.0)
@@ -77,7 +79,7 @@ def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str
 
 
 def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: float) -> float:
-    """Return the share of evaluations at the start of a curve that agree with the stored one."""
+    """Return the share of evaluations before the first that disagrees with the stored one; 0 for unequal lengths."""
     count = len(stored.iteration)
     agrees = np.ones(count, bool)
     for mse in _MSES:
@@ -89,7 +91,7 @@ def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: f
 
 
 def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compare a cell's trials, each by its script and by the torch engine."""
+    """Compare a cell's trials with their scripts and with the torch engine; yield two rows for each."""
     engine = "fused" if engine_named("fused").refuses(cell) is None else "torch"
     others = trained(cell, seeds, "torch")
     for (result, curve), (other, others_curve) in zip(trained(cell, seeds, engine), others, strict=True):

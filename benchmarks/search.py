@@ -1,12 +1,15 @@
 """Picks of a search beside those of a full grid, random search, Optuna's TPE and SMAC3, on fresh seeds.
 
-    python -m benchmarks.search --out tasks/docs/results/search/methods.csv
+    python -m benchmarks.search [--rows search-rows.csv] [--out tasks/docs/results/search/methods.csv]
 
-Two questions have known answers (benchmarks/search_methods.py). Each method has as many trials as the search takes with
-its confirmation, the grid at least five times as many. The true success rate of a pick is exact for the ridge. For the
-NMU it is that of fresh seeds, the same for all, unseen by the methods. Each repetition has a seed and training seeds of
-its own. Rows are kept in a file as they are measured, so that an interrupted run continues. SMAC3 is skipped where it
-isn't installed.
+Two questions have known answers (benchmarks/search_methods.py). Each method has the number of trials that the search
+takes with its confirmation, the grid at least five times as many. The true success rate of a pick is exact for the
+ridge. For the NMU it is that of fresh seeds, the same for all, unseen by the methods. Each repetition has its own seed
+and training seeds. SMAC3 is skipped if it isn't installed.
+
+Each measured row is appended to the file of `--rows`, so that an interrupted run continues. Prints all rows, and writes
+them with `--out`: a pick, its true success rate, and the rate that the method saw. figure.png beside the file shows
+them; `--only-figure` draws it from an earlier file.
 """
 
 from __future__ import annotations
@@ -41,12 +44,12 @@ Key = tuple[str, str, str]
 
 
 def key_of(row: Row) -> Key:
-    """Return a row's key."""
+    """Return a row's key: question, method and repetition."""
     return row["question"], row["method"], row["repetition"]
 
 
 def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterator[Row]:
-    """Measure the true success rates of picks."""
+    """Measure the true success rates of picks, and yield a row for each."""
     cells = [pick.cell for pick in picks.values()]
     exact = question.rate
     rates = [exact(**question.values(cell)) for cell in cells] if exact else question.rates(cells, FRESH)
@@ -61,7 +64,11 @@ def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterato
 
 
 def measure(arguments: Namespace) -> list[Row]:
-    """Measure the missing rows, and return all rows, in the order of the methods."""
+    """Measure the rows that the file of ``--rows`` lacks, and append them to it.
+
+    Returns:
+        All rows of the questions, in the order of the methods.
+    """
     path = arguments.rows
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
@@ -92,13 +99,13 @@ def measure(arguments: Namespace) -> list[Row]:
 
 
 def read(path: Path) -> list[Row]:
-    """Read rows."""
+    """Read the rows of a CSV file."""
     with path.open(newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Parse the arguments and run."""
+    """Measure the missing rows, and print and write the table and the figure."""
     options = plain_parser(__doc__)
     options.add_argument("--rows", type=Path, default=Path("search-rows.csv"), help="what was measured so far")
     options.add_argument("--questions", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS), metavar="NAME")

@@ -150,7 +150,7 @@ class Memory(MemoryFolder):
 
 
 def grid(question: Question) -> Pick:
-    """Choose the cell with the greatest success rate of the grid; of ties, the first."""
+    """Train the grid, and pick the cell with the greatest success rate; of ties, the first."""
     plan = make_plan(load_spec(question.grid))
     rates = question.rates(plan.cells, plan.spec.first_seeds)
     best = max(range(len(rates)), key=rates.__getitem__)
@@ -158,7 +158,7 @@ def grid(question: Question) -> Pick:
 
 
 def search(task: Task, sampler: str) -> Pick:
-    """Search as `study run` does, without a store, and choose the confirmed cell."""
+    """Search as `study run` does, without a store, and return the confirmed cell with its rate on fresh seeds."""
     spec, folder, searching = task.spec(sampler), Memory(), Searching(None)
     plan = make_plan(spec)
     while True:
@@ -175,7 +175,7 @@ def search(task: Task, sampler: str) -> Pick:
 
 
 def at_random(task: Task) -> Pick:
-    """Draw cells at random, each with the same seeds, and choose the greatest rate; of ties, the first."""
+    """Draw cells at random, train each with the same seeds, and pick the greatest rate; of ties, the first."""
     spec = task.spec()
     assert spec.search is not None
     space, suggestions = Space(spec), Suggestions(Space(spec), spec.search)
@@ -186,7 +186,7 @@ def at_random(task: Task) -> Pick:
 
 
 def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Iterator[Cell]:
-    """Ask for candidates until there are `count` possible cells."""
+    """Ask for candidates, and yield the first `count` that the space allows."""
     while count:
         try:
             yield space.cell(ask())
@@ -196,11 +196,12 @@ def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Ite
 
 
 def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
-    """Maximise by Optuna's TPE, and choose Optuna's best.
+    """Maximise by Optuna's TPE, and pick Optuna's best candidate.
 
     Args:
         task: the question and the budget.
-        seeds: the seeds whose mean is a candidate's value, the same for all; 1 for a new seed for each candidate.
+        seeds: the number of seeds for the mean that is a candidate's value, the same for all; 1 for a new seed for each
+            candidate.
         batch: candidates that are asked for at once.
     """
     space = Space(task.spec())
@@ -227,7 +228,11 @@ def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
 
 
 def smac(task: Task) -> Pick:
-    """Race candidates over seeds by SMAC3, and choose its incumbent."""
+    """Race candidates over seeds by SMAC3, and pick its incumbent.
+
+    Raises:
+        ImportError: if SMAC3 isn't installed.
+    """
     from benchmarks.smac_peer import race  # imported late: SMAC3 is optional
 
     return race(task, SMAC_SEEDS)

@@ -1,11 +1,13 @@
 """Gain from comparing seed by seed in real studies: correlation of a seed's outcomes across cells.
 
     study run demo; study run simple; study run single-module
-    python -m benchmarks.shared_seeds demo simple single-module [--store studies]
+    python -m benchmarks.shared_seeds demo simple single-module [--store studies] [--out FILE.csv]
 
 Each pair of methods of a question is compared seed by seed and as independent samples. φ is the correlation of success
-across the two cells' seeds, over pairs in which both methods solve some but not all. The variance is that of the
-difference of rates, paired over independent: 0.5 means that half of the seeds would suffice.
+across the two cells' seeds, over pairs in which both methods solve some but not all. The variance ratio is the variance
+of the difference of rates, paired over independent: 0.5 means that half of the seeds would suffice. Prints a row for
+each study, and writes it with `--out`: means of φ, the median variance ratio, and the numbers of differences found in
+both ways.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def _with_own_seeds(trials: TrialTable) -> TrialTable:
 
 
 def _model(method: str) -> str:
-    """Return the model of a method's name, which begins with it."""
+    """Return the first part of a method's name, its model."""
     return method.partition(",")[0]
 
 

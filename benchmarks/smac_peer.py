@@ -21,7 +21,7 @@ RETRAIN_AFTER = 32
 
 
 def race(task: Task, most_seeds: int) -> Pick:
-    """Minimise the share of unsolved trials by SMAC's facade for stochastic algorithms, and choose its incumbent.
+    """Minimise the share of unsolved trials by SMAC's facade for stochastic algorithms, and pick its incumbent.
 
     SMAC numbers its seeds itself. They are replaced by the repetition's, in the order in which they come.
 

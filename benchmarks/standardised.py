@@ -5,7 +5,8 @@
 Starts have six levels. Each study draws its trials' levels by their shares in the population, and outcomes by each
 level's rate. The rate is standardised to the population's shares, then to the shares among drawn starts, twice as many
 as trials. Its difference from that of another study of the same law is 0, and is compared with Newcombe's interval of
-the raw difference. The numbers depend on the seed alone.
+the raw difference. Prints a row for each law and number of seeds, and writes it with `--out`: the coverage and the mean
+width of each interval. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SEEDS = (12, 25, 50, 100, 200)
 
 
 def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any]:
-    """Return the coverage and the mean width of each kind of interval."""
+    """Return the row of a law and a number of seeds: the coverage and the mean width of each interval."""
     rates = np.array(LAWS[law])
     rate = float(np.array(SHARES) @ rates)
     rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])

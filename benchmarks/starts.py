@@ -1,14 +1,15 @@
-"""Negative factors of NMUs, which decide in the first thousand updates if they learn to multiply.
+"""Negative factors of NMUs: their number after 1,000 updates decides if an NMU learns to multiply.
 
     python -m benchmarks.starts [--seeds N] [--out benchmarks/results/starts.csv]
 
 A hidden unit's factor is W (z - 1) + 1, where z is the sum of its weighted inputs. It is computed at the inputs' mean,
-3/2. An even number of negative factors is expected to stay; an odd one to change by the factor nearest to 0. The first
-rows have the full trials of tasks/docs/results/hidden-size/trials.csv: their negative factors before training, after
-1,000 updates and at the end, the number foreseen, and the trials solved. The other rows have, by hidden size, the same
-counts of many other seeds that are trained for 1,000 updates only, the number with two under ``init_signs:
-two_negative``, and the published rate. With `--out`, a figure beside the file shows both, and `starts-by-seed.csv` has
-the numbers of each of these seeds. The numbers depend on the seeds alone.
+3/2. The forecast is that an even number of negative factors stays, and that an odd one changes by the factor nearest to
+0. Prints a table, and writes it with `--out`. Its first rows have the full trials of
+tasks/docs/results/hidden-size/trials.csv: their negative factors before training, after 1,000 updates and at the end,
+the forecast, and the trials solved. The other rows have, by hidden size, the same counts of many other seeds that are
+trained for 1,000 updates only, the number with two under ``init_signs: two_negative``, and the published rate. A figure
+beside the file shows both, and `starts-by-seed.csv` has the numbers of each of these seeds. The numbers depend on the
+seeds alone.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ def factors_of(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray
 
 
 def negative(factors: npt.NDArray[Any]) -> Ints:
-    """Count the negative factors of each trial."""
+    """Count the negative factors of each trial, from factors [trials, hidden]."""
     return np.asarray((factors < 0).sum(axis=1))
 
 
 def foreseen(factors: npt.NDArray[Any]) -> Ints:
-    """Predict from the factors before training the number of negative ones after the first updates.
+    """Predict from the factors before training the number of negative ones after the first updates, int64 [trials].
 
     A negative product is corrected by a change of one factor's sign. The gradient by a factor is the product of the
     others, so it is greatest for the factor nearest to 0.
@@ -110,13 +111,13 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
 
 
 def read_trials() -> list[dict[str, str]]:
-    """Read the trials at full length."""
+    """Read the rows of the hidden-size study's trials.csv."""
     with TRIALS.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
-    """Yield a row for each number of negative factors before training."""
+    """Yield a row for each number of negative factors before training, as foreseen, and at the end."""
     starts, expected, laters = np.zeros((3, len(trials)), np.int64)
     of_cell: dict[tuple[str, str], list[int]] = {}
     for place, trial in enumerate(trials):
@@ -148,7 +149,7 @@ def _counted(found: Ints) -> dict[str, int]:
 
 
 def _even(found: Ints) -> Ints:
-    """Round odd counts, which are in transition, up."""
+    """Round odd counts up: they are in transition."""
     return np.asarray(found + found % 2)
 
 

@@ -1,6 +1,8 @@
-"""Tables of the documents, made from the CSV files in results/.
+"""Tables of the documents, made from the CSV files of benchmarks/results and tasks/docs/results.
 
-python -m benchmarks.tables [--write]
+    python -m benchmarks.tables [--write]
+
+Prints all tables in Markdown. `--write` puts each into the documents instead, between its marks.
 """
 
 from __future__ import annotations
@@ -192,7 +194,7 @@ def script_table(rows: Sequence[Row]) -> str:
 
 
 def floor_table(rows: Sequence[Row]) -> str:
-    """Write a line for each part."""
+    """Write a line for each part, for the floor and for the engine."""
     lines = [
         [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
          number(row["times_the_floor"])]
@@ -751,7 +753,7 @@ PAGES = (
 
 
 def source(note: Path) -> str:
-    """Describe the origin of results, and the number of trials if it was an option."""
+    """Describe the origin of results in a sentence, and for `until` the number of trials saved."""
     found = labelled(json.loads(note.read_text()))
     versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
     packages = ", ".join(
@@ -774,7 +776,7 @@ def source(note: Path) -> str:
 
 
 def table(name: str) -> str:
-    """Return a benchmark's table as in a document, or a note that it doesn't exist yet."""
+    """Return a benchmark's table in Markdown with its origin, or a note that it hasn't been measured."""
     stem, _, excerpt = name.partition(":")
     file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
     if not file.exists():

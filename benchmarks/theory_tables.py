@@ -51,7 +51,7 @@ def curvature_table(rows: Sequence[Row]) -> str:
 
 
 def barrier_table(rows: Sequence[Row]) -> str:
-    """Write a line for each range: the weight at which its mean's factor is 0, and the share that starts beyond."""
+    """Write a line for each range: the weight of a zero factor at its mean, and the share of starts beyond it."""
     lines = [[f"U[{row['low']},{row['high']}]", row["barrier"], row["beyond"]] for row in rows]
     return markdown(["range", "1 / (1 - x) at its mean", "share of U[1/4, 3/4] beyond"], lines, 1)
 

@@ -1,16 +1,18 @@
 """Cost of publishing to MLflow during training, and response times of the dashboard.
 
-python -m benchmarks.tracking [--runs N] [--sqlite N] [--http N] [--there N] [--out FILE.csv]
+    python -m benchmarks.tracking [--runs N] [--sqlite N] [--http N] [--there N] [--out FILE.csv]
 
-Kinds: MLflow's database in a file; PostgreSQL without MLflow's server; and MLflow's server with passwords on the same
-PostgreSQL, with S3 for files (`tests/servers.py`). All run on this machine, so servers take their share of its cores.
+There are three kinds of MLflow: a database in a file; PostgreSQL without MLflow's server; and MLflow's server with
+passwords on the same PostgreSQL, with S3 for files (`tests/servers.py`). All run on this machine, so servers take their
+share of its cores.
 
 The runs are made up as in `benchmarks.report` and stored. The publisher of `study run` publishes them, a few packs at a
 time, while the fused engine trains in another process; before each batch of packs it trains alone. Then a rerun and
 `study sync` are timed with everything published. The last of the runs on PostgreSQL are published over HTTP.
 
 The dashboard's response times are measured with 20,000 runs (`--there`): those published, and copies of them in the
-database without curves, which no list shows.
+database without curves, which no list shows. Prints a row for each kind, and writes it with `--out`: runs a second, CPU
+time per run, the slow-down of training, and the seconds of a rerun, of `study sync`, of queries and of pages.
 """
 
 from __future__ import annotations
@@ -62,8 +64,18 @@ def published(
 ) -> tuple[float, float, float]:
     """Publish packs during training.
 
+    Args:
+        uri: MLflow's address.
+        folder: the study's store.
+        names: names of the packs.
+        train: trains for some seconds, and returns the time of a trial-iteration.
+        for_s: seconds of each measurement of training.
+
     Returns:
         Runs a second, the slow-down of training meanwhile, and milliseconds of this process's CPU time a run.
+
+    Raises:
+        SystemExit: if the publisher fails.
     """
     busy_s, cpu_s, ratios = 0.0, 0.0, []
     with Publisher(uri, folder.path.name, StoredPacks(folder)) as publisher:
@@ -102,7 +114,11 @@ def _train(for_s: float) -> float:
 
 
 def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
-    """Return the seconds of a rerun, and of `sync`, with everything published."""
+    """Return the seconds of a rerun, and of `sync`, with everything published.
+
+    Raises:
+        SystemExit: if something hadn't been published.
+    """
     packs, began = StoredPacks(folder), time.perf_counter()
     with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:
         publisher.catch_up()
@@ -113,7 +129,10 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
 
 
 def copied(uri: str, there: int) -> int:
-    """Copy the runs of trials in a database, with new ids, until there are `there`; return their number."""
+    """Copy the runs of trials in a database, with new ids, until there are about `there`; return their number.
+
+    Only whole copies are made, so the number is a multiple of the original one. There must be a run.
+    """
     engine = create_engine(uri)
     tables = {name: [c["name"] for c in inspect(engine).get_columns(name)] for name in _TABLES}
     trials = "run_uuid IN (SELECT run_uuid FROM tags WHERE key = 'study.kind' AND value = 'trial')"
@@ -144,7 +163,11 @@ def _copy_of(table: str, column: str, copy: int) -> str:
 
 
 def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
-    """Return the seconds of each query's first page; each must have a result."""
+    """Return the median seconds of each query's first page, by the query's name.
+
+    Raises:
+        AssertionError: if a query has no result, or the experiment doesn't exist.
+    """
     client = connect(uri)
     experiment = client.get_experiment_by_name(study)
     assert experiment is not None
@@ -161,7 +184,10 @@ def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
 
 
 def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, rounds: int) -> tuple[float, float]:
-    """Return a browser's seconds to show runs: the study's page, and its unsolved trials, by name."""
+    """Return a browser's median seconds to show runs: the study's page, and its unsolved trials, by name.
+
+    Without a browser both are NaN.
+    """
     executable = browser_path()
     if executable is None:
         tell("no browser here: pages are not measured")
@@ -200,7 +226,7 @@ def dashboard(uri: str, folder: Path) -> Iterator[str]:
 def measured(
     kind: str, folder: StudyStore, names: Sequence[str], service: Service | None, arguments: Namespace
 ) -> dict[str, Any]:
-    """Publish some packs to one kind of MLflow, and return all measurements."""
+    """Publish packs to one kind of MLflow, and return the row of all measurements; NaN for those that don't apply."""
     root = folder.path.parent
     uri, user = default_uri(root), None
     if service is not None:

@@ -5,9 +5,12 @@
 Both methods have the same seeds at all of their values. The estimand is the difference of their best values' means.
 `tuned_difference` is compared with the usual practice in papers, a test of the best values on the same seeds, and with
 other ways. Those see a quarter of the studies. Both methods are equally good, or one is better by three standard errors
-of the difference of two values. ways.csv, next to the first file, has the extremes of each way over all laws. With more
-than 12 seeds, 4,095 subsets are flipped instead of the package's 32,767, which takes an eighth of the time. The numbers
-depend on the seed alone.
+of the difference of two values. With more than 12 seeds, 4,095 subsets are flipped instead of the package's 32,767,
+which takes an eighth of the time.
+
+Prints a row for each law, truth, sample size and way: the rates of right and of wrong winners, and the coverage and
+width of the interval. A second table has the extremes of each way over all laws. `--out` writes the first, and the
+second as ways.csv beside it. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -114,7 +117,7 @@ class Rates:
     shared: float = 0.3
 
     def draw(self, rng: np.random.Generator, studies: int, seeds: int, apart: float) -> list[Floats]:
-        """Draw the outcomes of both methods, shape [studies, seeds, values]."""
+        """Draw the outcomes of both methods, shape [studies, seeds, values]; `apart` is ignored."""
         common = math.sqrt(self.shared) * rng.normal(size=(studies, seeds, 1))
         methods = []
         for rates in (self.first, self.second):
@@ -128,22 +131,22 @@ class Rates:
 
 
 def equal(count: int) -> Gaps:
-    """Return values that are all equally good."""
+    """Return the gaps of `count` equally good values: all 0."""
     return lambda seeds: [0.0] * count
 
 
 def alone(count: int, place: int, gap: float) -> Gaps:
-    """Return one good value, and others that are worse by `gap` standard deviations."""
+    """Return the gaps of one good value at `place`, and of others that are worse by `gap` standard deviations."""
     return lambda seeds: [0.0 if value == place else gap for value in range(count)]
 
 
 def near(count: int, place: int, errors: float) -> Gaps:
-    """Return one good value, and others that are worse by `errors` standard errors of a mean."""
+    """Return the gaps of one good value at `place`, and of others, worse by `errors` standard errors of a mean."""
     return lambda seeds: alone(count, place, errors / math.sqrt(seeds))(seeds)
 
 
 def peaked(count: int, place: int, curvature: float) -> Gaps:
-    """Return means on a parabola."""
+    """Return the gaps of values on a parabola with its maximum at `place`."""
     return lambda seeds: [curvature * (value - place) ** 2 for value in range(count)]
 
 
@@ -297,7 +300,7 @@ def in_parts(way: Callable[[Floats, Floats], Result], first: Floats, second: Flo
 
 
 def counted(result: Result, truth: float) -> dict[str, str]:
-    """Count right and wrong winners, and the intervals that hold the difference."""
+    """Return the shares of right and of wrong winners, and the coverage and mean width; empty if they don't apply."""
     estimates, bounds, p_values = result
     is_called = p_values <= LEVEL
     is_right = is_called & (np.sign(estimates) == np.sign(truth)) & (truth != 0)
@@ -313,7 +316,7 @@ def counted(result: Result, truth: float) -> dict[str, str]:
 
 
 def cases(law: Law | Rates, seeds: int) -> Iterator[tuple[str, float]]:
-    """Yield each truth of a law, with its difference."""
+    """Yield each truth of a law, ``equal`` or the better method, with the difference of the methods."""
     apart = law.apart(seeds)
     if isinstance(law, Rates):
         yield "first better" if apart else "equal", apart
@@ -327,7 +330,7 @@ def cases(law: Law | Rates, seeds: int) -> Iterator[tuple[str, float]]:
 
 
 def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Draw the studies of a law, and test them in all applicable ways."""
+    """Draw the studies of a law, and yield a row for each number of seeds, truth and applicable way."""
     for seeds in SIZES:
         for better, truth in cases(law, seeds):
             rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), seeds, zlib.crc32(better.encode())])
@@ -340,7 +343,7 @@ def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]
 
 
 def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Return each way's most false winners and least coverage over all laws, and its detected differences."""
+    """Yield each way's rate of wrong winners and least coverage over all laws, and its mean rate of right winners."""
     for way in WAYS:
         for n in SIZES:
             own = [row for row in rows if row["way"] == way and row["n"] == n]

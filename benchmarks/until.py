@@ -3,7 +3,9 @@
     python -m benchmarks.until --store studies --study demo400 --out tasks/docs/results/until
 
 Takes a finished study with a fixed number of seeds (tasks/docs/results/until/demo400.yaml), and replays it: the plan of
-`study run` requests seeds, and receives the stored outcomes of just those.
+`study run` requests seeds, and receives the stored outcomes of just those. Prints a table for each of two rules, and
+writes them into the folder of `--out`: half-width.csv with a row for each cell, and different-from.csv with a row for
+each pair of cells.
 """
 
 from __future__ import annotations
@@ -50,7 +52,11 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
 
 
 def revealed(plan: Plan, results: pa.Table) -> pa.Table:
-    """Return the results of a plan's trials."""
+    """Return the results of a plan's trials.
+
+    Raises:
+        AssertionError: if the results lack a trial.
+    """
     wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
     rows = zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), strict=True)
     known = results.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
@@ -59,7 +65,7 @@ def revealed(plan: Plan, results: pa.Table) -> pa.Table:
 
 
 def with_until(spec: Spec, **until: Any) -> Plan:
-    """Plan the same study with seeds until sure."""
+    """Plan the same study with an adaptive number of seeds, by the rule `until`."""
     return make_plan(spec.model_copy(update={"seeds": SeedsTable.model_validate({"until": until})}))
 
 

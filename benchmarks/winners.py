@@ -1,10 +1,11 @@
-"""Rate at which a report names a winner although all methods are equal.
+"""False winners of reports: the share of studies of equal methods that name one.
 
-    python -m benchmarks.winners --studies 2000 [--out benchmarks/results/winners.csv]
+    python -m benchmarks.winners [--studies N] [--seed N] [--out benchmarks/results/winners.csv]
 
 Each study is drawn as outcomes of trials, and goes through the tables, findings and sentence of a report. A winner is
-named by the first sentence, by a bold row, or by the verdict of a pair. Shared seeds correlate methods as the law says.
-The numbers depend on the seed alone.
+named by the first sentence, by a bold row, or by the verdict of a pair. Shared seeds correlate methods as the design
+says. Prints a row for each design, and writes it with `--out`: the percentage of studies that name a winner in each of
+these places, and in any. The numbers depend on the seed and the number of studies alone.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) ->
 
 
 def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float = 0.5, questions: int = 1) -> Any:
-    """Draw successes of methods on plain seeds, at one or several questions."""
+    """Draw trials of methods on the same seeds, at one or several questions, as columns."""
     columns: dict[str, list[Any]] = {"question": [], "model": [], "seed": [], "outcome": []}
     for question in range(questions):
         solved = _successes(rng, methods, seeds, rate, alike)
@@ -80,7 +81,10 @@ def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float
 
 
 def crossed(rng: Rng, side: int) -> Any:
-    """Draw successes of two methods with crossed init and data seeds, which cause nine tenths of the variance."""
+    """Draw trials of two methods with crossed init and data seeds, as columns.
+
+    The seeds cause nine tenths of the variance.
+    """
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": []}
     seeds = [Sources(init, data + side).seed for init in range(side) for data in range(side)]
     share = rng.choice([0.1, 0.5, 0.9])
@@ -95,7 +99,7 @@ def crossed(rng: Rng, side: int) -> Any:
 
 
 def adaptive(rng: Rng, most: int = 100) -> Any:
-    """Draw successes of two methods with seeds added until a fixed-size test finds a difference."""
+    """Draw trials of two methods, with seeds added until McNemar's test at 5% finds a difference, as columns."""
     solved = _successes(rng, 2, most, 0.6, 0.3)
     for count in looks(10, most):
         first, second = solved[0][:count], solved[1][:count]
@@ -111,7 +115,7 @@ def adaptive(rng: Rng, most: int = 100) -> Any:
 
 
 def swept(rng: Rng) -> Any:
-    """Draw a metric of two optimizers at four learning rates, without any effect."""
+    """Draw trials of two optimizers at four learning rates with a metric, without any effect, as columns."""
     columns: dict[str, list[Any]] = {"kind": [], "rate": [], "seed": [], "outcome": [], "loss": []}
     seed_luck = rng.normal(size=12)
     for kind in range(2):
@@ -125,7 +129,7 @@ def swept(rng: Rng) -> Any:
 
 
 def factors(rng: Rng) -> Any:
-    """Draw successes of settings of four factors, without any effect."""
+    """Draw trials of the settings of four factors, without any effect, as columns."""
     settings = list(product(range(2), repeat=4))
     solved = _successes(rng, len(settings), 12, 0.6, 0.5)
     columns: dict[str, list[Any]] = {name: [] for name in ("a", "b", "c", "d", "seed", "outcome")}
@@ -138,7 +142,7 @@ def factors(rng: Rng) -> Any:
 
 
 def diverging(rng: Rng) -> Any:
-    """Draw a metric of two equally fragile methods: trials diverge independently of their value."""
+    """Draw trials of two equally fragile methods with a metric, as columns; they diverge independently of its value."""
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": [], "loss": []}
     for method in range(2):
         lost = rng.random(20) < 0.3
@@ -176,7 +180,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study, and return for its sentence, its bold rows and its verdicts True if they name a winner."""
+    """Draw a study; return True for its sentence, its bold rows and its verdicts if they name a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {
@@ -198,7 +202,7 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
 
 
 def row(place: int, studies: int, seed: int) -> dict[str, Any]:
-    """Count the studies of a design with a winner."""
+    """Draw the studies of a design, and return its row: the percentages that name a winner."""
     design = DESIGNS[place]
     tell(design.name)
     rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])

@@ -4,19 +4,19 @@
     python -m benchmarks.tables --write
 
 The first command takes less than ten minutes, mostly for compiling and the part `models`. Each part is a process of its
-own. It writes a CSV file, and a JSON file with the provenance. If a part fails, the error is printed, the others go on,
-and the exit code is 1. Without a GPU the exit code is 2. `--emulated` does a minimum of every part in one process on
-the CPU, as a smoke test.
+own. It writes a CSV file, and a JSON file with the provenance, into the folder of `--out`. If a part fails, its error
+is printed, the other parts run, and the exit code is 1. Without a GPU the exit code is 2. `--emulated` runs a minimum
+of every part in one process on the CPU, as a smoke test.
 
-checks     weights, moments and errors are bit for bit the emulation's; success rates are the fused CPU engine's;
-           a trial has the same bits alone and among a thousand
-models     trial-iterations a second of each model, and the share of evaluations; beside torch and one core
-packs      the same by trials in a pack
-groups     the same of four cells a seed, by how many trials share a block and draw their rows once
-floor      what an iteration must cost (see floor.py)
-registers  the same by registers a thread: how many threads device.py wants on a multiprocessor is chosen by it
-figure     only when asked for, takes about an hour: the published hidden-size study, compared cell by cell; after an
-           interruption the same command goes on
+checks     weights, moments and errors have the same bits as in the emulation; success rates agree with the fused CPU
+           engine's; a trial has the same bits alone and among a thousand others
+models     trial-iterations a second of each model, and the share of evaluations; also of torch and of one core
+packs      trial-iterations a second by trials in a pack
+groups     trial-iterations a second of four cells a seed, by the number of trials that share a block and its rows
+floor      lower bounds of an iteration's cost (see floor.py)
+registers  trial-iterations a second by registers of a thread; device.py's number of threads follows from it
+figure     only with `--only figure`, about an hour: the published hidden-size study, compared cell by cell, in the
+           folder of `--results`; after an interruption the same command continues
 """
 
 from __future__ import annotations

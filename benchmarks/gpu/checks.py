@@ -29,7 +29,11 @@ Bits = dict[str, npt.NDArray[Any]]
 
 
 def rows(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Run every check."""
+    """Run every check, and yield a row for each shape, with ``passed`` ``yes`` or ``no``.
+
+    Raises:
+        PartlyFailedError: at the end, if a check raised an error, which has been printed.
+    """
     kinds = [
         lambda: _bits(machine, sizes, workers),
         lambda: _alone(machine, sizes),
@@ -55,7 +59,15 @@ def _row(check: str, shape: Model, passed: bool, found: str) -> dict[str, Any]:
 
 
 def bits(cells: Sequence[Cell], seeds: int, updates: int, blocks: Devices, *, first: int = 0) -> Bits:
-    """Train cells of one shape from the start, and return the weights, moments and evaluation."""
+    """Train cells of one shape from the start, and return the weights, moments and evaluation, by name.
+
+    Args:
+        cells: the cells; each trains with every seed.
+        seeds: number of seeds.
+        updates: number of updates.
+        blocks: constructor of the device's blocks.
+        first: the first seed.
+    """
     arrays = GpuArrays([Trial(cell, first + k) for k in range(seeds) for cell in cells], None, blocks)
     which = np.arange(seeds * len(cells))
     arrays.update(which, 0, updates)
@@ -63,7 +75,7 @@ def bits(cells: Sequence[Cell], seeds: int, updates: int, blocks: Devices, *, fi
 
 
 def different(first: Mapping[str, npt.NDArray[Any]], second: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    """Return the names of arrays that differ bit for bit; all NaNs are equal.
+    """Return the names of arrays that differ in a bit or exist in one set only; all NaNs are equal.
 
     Example:
         >>> zero = np.zeros(2, np.float32)

@@ -4,7 +4,7 @@
 
 It compiles the training kernel for compute capability 9.0 and disassembles the machine code with NVIDIA's `nvdisasm`.
 It emulates one and two updates of a block's trials warp by warp (see warp.py); the difference of both counts is an
-update. It counts only if the weights equal the emulation's bit for bit. `--write` puts the table into
+update. It counts only if the weights equal the emulation's bit for bit. It prints the table; `--write` puts it into
 docs/guides/gpu.md.
 
 `nvdisasm` comes with the CUDA toolkit. It is on the package index, too:
@@ -101,7 +101,7 @@ class _Block(EmulatedBlocks):
 
 
 def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
-    """Make the block of some trials of one seed, which differ in their learning rate."""
+    """Make a block with `trials` trials of one seed and different learning rates; also return the pack's arrays."""
     rates = [cell.replace(learning_rate=1e-3 * (1 + k)) for k in range(trials)]
     arrays = GpuArrays([Trial(cell, 0) for cell in rates], None, _Block)
     block: Any = arrays._blocks
@@ -109,7 +109,12 @@ def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
 
 
 def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
-    """Compile the training kernel, for blocks of any number of trials, and disassemble it."""
+    """Compile the training kernel, for blocks of any number of trials, and disassemble it.
+
+    Raises:
+        FileNotFoundError: if the assembler, ptxas, isn't installed.
+        RuntimeError: if the assembler or the disassembler fails.
+    """
     from tasks.arithmetic.engine.gpu import kernels
 
     here = SimpleNamespace(compute_capability=CAPABILITY)
@@ -142,7 +147,12 @@ def _assembler() -> str:
 
 
 def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple[Any, npt.NDArray[np.float32]]:
-    """Run `count` updates; return the count of each instruction, and the weights."""
+    """Emulate `count` updates from `iteration` on.
+
+    Returns:
+        The count of each instruction over the block's warps, int64 [instructions], and the weights, float32 [trials,
+        parameters].
+    """
     tables, trials = block.tables, len(block.begun[0])
     which = np.arange(trials, dtype=np.uint64)
     given: list[Any] = [
@@ -188,7 +198,11 @@ def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
 
 
 def count(hidden: int, trials: int, machine: Machine) -> Counted:
-    """Count a block of this many trials of the NMU with 100 inputs."""
+    """Count the instructions of a block with this many trials of the NMU with 100 inputs.
+
+    Raises:
+        AssertionError: if the weights differ from the emulation's.
+    """
     cell = published_cell("NMU", 100, hidden)
     layout = block_of(cell, 1)[0].layout
     instructions, spilled = update_of(machine, cell, trials)
@@ -202,7 +216,7 @@ def count(hidden: int, trials: int, machine: Machine) -> Counted:
 
 
 def table(found: Sequence[Counted]) -> str:
-    """Return the table in Markdown."""
+    """Return the counts as a Markdown table, a row for each block."""
     head = [
         "hidden units", "trials of a block", "warp instructions", "of these, for spilled numbers",
         "registers of a thread", "spilled bytes of a thread", "KiB of a block", "blocks of a multiprocessor",
@@ -218,7 +232,7 @@ def table(found: Sequence[Counted]) -> str:
 
 
 def updated(page: str, made: str) -> str:
-    r"""Put the table into the page.
+    r"""Return the page with the table between its marks.
 
     Example:
         >>> updated("<!-- counted -->\n| old |\n<!-- end -->\n", "| new |")
@@ -229,7 +243,7 @@ def updated(page: str, made: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Count, print the table, and write it if asked to."""
+    """Count, print the table, and write it with ``--write``; return 2 without a disassembler, else 0."""
     known = ArgumentParser(description="Count the instructions of the fused GPU engine, without a GPU.")
     known.add_argument("--nvdisasm", default="nvdisasm", metavar="FILE", help="NVIDIA's disassembler; default: PATH's")
     known.add_argument("--hidden", type=int, nargs="+", default=_HIDDEN)

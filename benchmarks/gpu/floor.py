@@ -43,7 +43,11 @@ _WARP = 32
 
 
 def rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape beside its floors."""
+    """Measure each shape, and yield a row for each part, each floor and the engine.
+
+    Raises:
+        PartlyFailedError: at the end, if a shape failed; its error has been printed.
+    """
     yield from each(sizes.floor, lambda shape: _shape_rows(machine, shape, arguments))
 
 
@@ -86,7 +90,7 @@ def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) 
 
 
 def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
-    """Return the clock while the device trains; None if it can't be read."""
+    """Return the multiprocessors' clock while the device trains, in MHz; None if emulated or if it can't be read."""
     if machine.emulated:
         return None
     try:
@@ -126,7 +130,11 @@ def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
 
 
 def draw_arguments(layout: Layout, blocks: int) -> tuple[Any, Any, Any]:
-    """Return the keys of each block, interval and scale, and room for each thread's sum."""
+    """Make the kernel's arrays for a number of blocks.
+
+    Returns:
+        The blocks' round keys; the interval's start and scale; and zeros for each thread's sum.
+    """
     keys = round_keys(np.arange(blocks, dtype=np.uint64)).reshape(-1)
     return keys, np.array([1, 2.0**-24], np.float32), np.zeros(blocks * layout.threads, np.float32)
 

@@ -62,7 +62,7 @@ class Machine:
 
     @property
     def engine(self) -> GpuEngine:
-        """The engine."""
+        """The fused GPU engine of this device."""
         return GpuEngine(emulated=self.emulated)
 
     def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
@@ -75,7 +75,12 @@ class Machine:
         return partial(CudaBlocks, registers=registers, most=most)
 
     def at_once(self, cell: Cell, registers: int | None = None) -> int:
-        """Count the trials that are trained side by side."""
+        """Count the trials that the device trains at once, in full blocks.
+
+        Args:
+            cell: the trials' cell.
+            registers: registers of a thread; None to let the engine choose them.
+        """
         if self.emulated:
             return self.multiprocessors
         from tasks.arithmetic.engine.gpu.device import trials_at_once
@@ -83,11 +88,16 @@ class Machine:
         return trials_at_once(_layout(cell), registers)
 
     def start(self, pack: Pack, registers: int | None = None, most: int | None = None) -> Training:
-        """Begin a pack."""
+        """Begin a pack; see `blocks` for the options."""
         return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers, most))
 
     def estimate(self, slots: float, share: float = 1.0) -> float:
-        """Return the trial-iterations a second at this share of all warp instructions."""
+        """Estimate the trial-iterations a second, if each takes `slots` warp instructions.
+
+        Args:
+            slots: warp instructions of a trial's iteration.
+            share: used share of the instructions that the device can issue at its highest clock.
+        """
         return ISSUED * self.multiprocessors * self.clock_hz * share / slots
 
     def about(self) -> dict[str, Any]:
@@ -118,7 +128,7 @@ def without_gpu() -> str | None:
 
 
 def gpu() -> Machine:
-    """Describe the current GPU."""
+    """Return the current GPU as a `Machine`."""
     from cuda.core import Device
 
     device = Device(torch.cuda.current_device())
@@ -132,7 +142,14 @@ EMULATION = Machine("emulated on the CPU", "cpu", 2, 1e9, emulated=True)
 
 
 def smi(asked: str) -> list[str]:
-    """Query nvidia-smi about the current GPU; return an empty text if it fails."""
+    """Query nvidia-smi about the current GPU.
+
+    Args:
+        asked: names of the queried values, separated by commas.
+
+    Returns:
+        The values as texts; an empty list if the query fails.
+    """
     with suppress(OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
         ours = f"GPU-{torch.cuda.get_device_properties().uuid}"
         words = ["nvidia-smi", "-i", ours, f"--query-gpu={asked}", "--format=csv,noheader,nounits"]
@@ -167,7 +184,7 @@ def each(shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]
 
 
 def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
-    """Compile a cell's kernels into the cache on disk."""
+    """Compile the kernels of a task, (machine, cell, limit of registers or None), into the cache on disk."""
     machine, cell, registers = task
     GpuArrays([Trial(cell, 0)], None, machine.blocks(registers))
 

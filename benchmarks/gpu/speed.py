@@ -36,7 +36,7 @@ class Lap(NamedTuple):
 
     @property
     def update_s(self) -> float:
-        """Return the seconds an update, as if evaluations took no time."""
+        """Seconds per update, as if evaluations took no time."""
         return self.seconds / self.updates
 
 
@@ -85,7 +85,11 @@ def _million(per_s: float) -> str:
 
 
 def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape until time is up; the shapes left out are printed."""
+    """Measure each shape until time is up, and yield two rows for each; the shapes left out are printed.
+
+    Raises:
+        PartlyFailedError: at the end, if a shape failed; its error has been printed.
+    """
     ends = time.perf_counter() + arguments.models_s
 
     def rows(shape: Model) -> list[dict[str, Any]]:
@@ -156,7 +160,10 @@ def _model_row(
 
 
 def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return each goal's result for the NMU with 100 inputs and 2 hidden units, evaluations included."""
+    """Return ``reached`` or ``not reached`` for each goal, and the best speed, evaluations included.
+
+    The goals are for the NMU with 100 inputs and 2 hidden units; the result is empty if it wasn't measured.
+    """
     found = [
         float(row["million_per_s"])
         for row in rows
@@ -170,7 +177,7 @@ def wanted(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def estimates(machine: Machine) -> list[str]:
-    """Return the expected speeds on this machine."""
+    """Return sentences on the speeds that the instruction counts allow on this machine."""
     return [
         f"NMU 100 {hidden}: {machine.estimate(slots) / 1e6:.1f} million/s if every slot is used "
         f"({slots:,} an iteration), {machine.estimate(slots, 0.7) / 1e6:.1f} at 70%; "
@@ -189,7 +196,11 @@ def _make_room(machine: Machine) -> None:
 
 
 def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure packs from one trial to many times what the device trains at once."""
+    """Measure packs from one trial to many times the device's capacity, and yield a row for each.
+
+    Raises:
+        PartlyFailedError: at the end, if a shape failed; its error has been printed.
+    """
 
     def rows(shape: Model) -> Iterator[dict[str, Any]]:
         _make_room(machine)
@@ -219,7 +230,13 @@ def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[
 
 
 def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure packs of four cells a seed, twice what fits at once, in blocks of up to one, two, three or four."""
+    """Measure packs of four cells a seed in blocks of up to one, two, three or four trials; yield a row for each.
+
+    A pack has twice the number of trials that the device trains at once.
+
+    Raises:
+        PartlyFailedError: at the end, if a shape failed; its error has been printed.
+    """
 
     def rows(shape: Model) -> Iterator[dict[str, Any]]:
         _make_room(machine)
@@ -256,7 +273,13 @@ def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
 
 
 def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure kernels compiled with each limit of registers, in packs of twice the trials that fit at once."""
+    """Measure kernels compiled with each limit of registers, and yield a row for each.
+
+    A pack has twice the number of trials that the device trains at once.
+
+    Raises:
+        PartlyFailedError: at the end, if a shape failed; its error has been printed.
+    """
 
     def rows(shape: Model) -> Iterator[dict[str, Any]]:
         _make_room(machine)

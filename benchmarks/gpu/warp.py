@@ -51,7 +51,7 @@ class Code(NamedTuple):
 
 
 def parse(listing: str) -> Code:
-    """Read a disassembler's listing of one kernel."""
+    """Parse a disassembler's listing of one kernel."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     for line in listing.splitlines():
@@ -105,7 +105,11 @@ class Warp:
         self.meetings: dict[str, list[_Meeting | None]] = {}
 
     def run(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Execute instructions; yield at each barrier of the block."""
+        """Execute instructions; yield at each barrier of the block.
+
+        Raises:
+            AssertionError: if the threads of the warp have diverged at a barrier.
+        """
         instructions, lanes = self.code.instructions, np.arange(LANES)
         while self.alive.any():
             ready = self.alive & ~self.waiting
@@ -157,7 +161,7 @@ class Warp:
     # --- operands -------------------------------------------------------------------------------------------------
 
     def predicate(self, text: str) -> Any:
-        """Read a predicate."""
+        """Read a predicate, such as ``P0``, ``!P0`` or ``UP0``; ``PT`` is the constant true."""
         inverted, name = text.startswith("!"), text.lstrip("!")
         place = 7 if name[-1] == "T" else int(name[-1])
         value = self.uniform_predicates[place] if name.startswith("U") else self.predicates[place]
@@ -243,7 +247,11 @@ class Warp:
 
 
 def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, block: int = 0) -> Any:
-    """Execute a kernel for one block, and return the count of each instruction over its warps."""
+    """Execute a kernel for one block, and return the count of each instruction over its warps.
+
+    Raises:
+        AssertionError: if the threads of a warp have diverged at a barrier.
+    """
     memory.constants[[_THREADS_AT, _STACK_AT]] = threads, _STACK_BYTES
     memory.constants[_SHARED_AT] = 4 * len(memory.shared) - SHARED_FROM
     issued = np.zeros(len(code.instructions), np.int64)

@@ -260,7 +260,7 @@ def _array(method: SeedValues) -> Floats:
 
 
 def _share(a: Floats, b: Floats) -> Floats:
-    """Return the share of pairs with a better first value, ties counting half; the last two axes are cells and seeds."""
+    """Return the share of pairs with a better first value; ties count half. The last two axes are cells and seeds."""
     better = (a[..., :, None] > b[..., None, :]) + 0.5 * (a[..., :, None] == b[..., None, :])
     return np.asarray(better.mean(axis=(-3, -2, -1)))
 

@@ -1,4 +1,4 @@
-"""Checks of the service while `deploy/smoke.sh` runs a study through it: guards, secrets, results, back-ups."""
+"""Checks of the service while `deploy/smoke.sh` runs a study through it: access, secrets, results, back-ups."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAME = "smoke"
 
 
 def check_guards(service: Service) -> None:
-    """Check that access needs token, password and keys, and works with them.
+    """Check that cluster, MLflow and object store refuse requests without credentials, and the first two accept theirs.
 
     Raises:
-        ServiceError: if a check fails.
+        ServiceError: if a part answers with another status, or MLflow's keys open the studies' bucket.
     """
     say("checking the guards")
     bearer = {"Authorization": f"Bearer {service.secret('ray_token')}"}
@@ -47,10 +47,10 @@ def check_guards(service: Service) -> None:
 
 
 def check_listening(service: Service) -> None:
-    """Check that nothing listens beyond loopback but Ray's own processes, which require the token.
+    """Check that only Ray's own processes, with their required token, listen beyond loopback.
 
     Raises:
-        ServiceError: if another process does, or if a part doesn't listen where it should.
+        ServiceError: if another process does, or if a part doesn't listen on loopback.
     """
     say("looking where everything listens")
     found = listening()
@@ -140,7 +140,7 @@ def check_secrets(service: Service) -> None:
 
 
 def told(service: Service) -> dict[str, bytes]:
-    """Return the texts of the cluster's jobs, MLflow's runs and the store of studies, by place."""
+    """Return all texts that users can read, by place: the cluster's jobs, MLflow's runs, and the studies' store."""
     from mlflow import MlflowClient
 
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}
@@ -158,10 +158,10 @@ def told(service: Service) -> dict[str, bytes]:
 
 
 def check_while_it_trains(service: Service) -> None:
-    """Check the properties that only running processes show.
+    """Check running processes for secrets and for open ports; see `check_secrets` and `check_listening`.
 
     Raises:
-        ServiceError: if a check fails, or if nothing trains.
+        ServiceError: if a check fails, or no worker or driver is running.
     """
     commands = [command for _, command in processes()]
     for what, words in (("worker", ("ray::", "Trainable")), ("driver", ("study", " run ", "--store"))):
@@ -191,7 +191,11 @@ def check_backup(service: Service) -> None:
 
 
 def documented(program: str) -> str:
-    """Return the manual's command for a program in PostgreSQL's container."""
+    """Return the command for a program in PostgreSQL's container, from docs/guides/server.md.
+
+    Raises:
+        ServiceError: if the page has no such command.
+    """
     found = re.search(rf"-T postgres sh -c '([^']* {program} [^']*)'", MANUAL.read_text(encoding="utf-8"))
     if found is None:
         raise ServiceError(f"{MANUAL} doesn't say how to call {program}")

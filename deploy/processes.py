@@ -29,7 +29,12 @@ def say(words: str) -> None:
 
 
 def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any:
-    """Poll until a condition returns a value, and return it.
+    """Poll a condition until it returns a true value, and return that value.
+
+    Args:
+        until: the condition.
+        what: the awaited event, for the message.
+        timeout_s: seconds until the timeout.
 
     Raises:
         ServiceError: at the timeout.
@@ -55,7 +60,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def processes() -> list[tuple[int, str]]:
-    """List our processes and their descendants: each process and its command line.
+    """List our processes and their descendants: each process id and its command line.
 
     Ray's workers overwrite their environment, and so the mark: they are identified by their parents.
     """
@@ -99,7 +104,7 @@ def listening() -> list[tuple[str, int, str]]:
 
 
 def end_all() -> None:
-    """End all our processes by SIGTERM, and after ten seconds by SIGKILL."""
+    """End all our processes by SIGTERM, and by SIGKILL those that still run ten seconds later."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process, _ in processes():
             with suppress(ProcessLookupError):

@@ -76,7 +76,7 @@ class Service:
         return f"https://localhost:{self.port['mlflow_front']}"
 
     def secret(self, name: str) -> str:
-        """Return a secret."""
+        """Return the content of a secret's file, without surrounding white space."""
         return (self.secrets / name).read_text().strip()
 
     def user_environment(self) -> dict[str, str]:
@@ -123,8 +123,12 @@ class Service:
     def in_postgres(self, command: str, given: bytes = b"") -> bytes:
         """Run a shell command, written for PostgreSQL's container, on this machine, and return its output.
 
+        Args:
+            command: the command.
+            given: its standard input.
+
         Raises:
-            ServiceError: if it fails.
+            ServiceError: if it fails, with its error output.
         """
         at = {name: self.database_environment()[name] for name in ("PGHOST", "PGPORT")}
         done = subprocess.run(
@@ -137,7 +141,7 @@ class Service:
         return done.stdout
 
     def s3(self, user: str) -> Any:
-        """Return a client of the object store as one of its users."""
+        """Return a boto3 client of the object store as one of its users, ``study`` or ``mlflow``."""
         import boto3
 
         given = self.s3_environment(user)
@@ -150,7 +154,7 @@ class Service:
         )
 
     def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Send an HTTP request; return status and answer, or 0 and empty if nothing answers."""
+        """Send an HTTP GET request; return the status and the body, or 0 and an empty body if nothing answers."""
         trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
         request = urllib.request.Request(url, headers=dict(headers or {}))
         try:
@@ -168,8 +172,13 @@ class Service:
     ) -> None:
         """Run a program to its end.
 
+        Args:
+            command: the program and its arguments.
+            environment: variables added to the service's environment.
+            user: the operating system's user to run it as; None for the current one.
+
         Raises:
-            ServiceError: if it fails, with its output.
+            ServiceError: if it fails, with its error output.
         """
         words = [str(word) for word in command]
         done = subprocess.run(
@@ -187,11 +196,7 @@ class Service:
         environment: Mapping[str, str] | None = None,
         user: str | None = None,
     ) -> None:
-        """Start a part, and wait until it answers.
-
-        Raises:
-            ServiceError: if it doesn't answer, with the end of its log.
-        """
+        """Start a part, and wait until it answers; raise ServiceError with the end of its log if it doesn't."""
         say(f"starting {name}")
         log = self.folder / "logs" / f"{name.replace(' ', '-')}.log"
         with log.open("wb") as to:

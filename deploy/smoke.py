@@ -43,6 +43,7 @@ def study(service: Service, *words: str) -> str:
 
     Raises:
         ServiceError: if it fails.
+        subprocess.TimeoutExpired: if it takes more than `DONE_S`.
     """
     say(f"$ study {' '.join(words)}")
     done = subprocess.run(
@@ -75,10 +76,10 @@ def ended(service: Service) -> bool:
 
 
 def has_results(service: Service, count: int) -> bool:
-    """Return True if `count` trials have results.
+    """Return True if at least `count` trials have results.
 
     Raises:
-        ServiceError: if there are fewer, and no job is left to train them.
+        ServiceError: if there are fewer, and all jobs have ended.
     """
     over = ended(service)  # asked first: a job that has ended has stored its results
     if (there := len(set(results(service)))) < count and over:
@@ -90,8 +91,12 @@ def has_results(service: Service, count: int) -> bool:
 def kill(what: str, *words: str) -> None:
     """Kill the processes whose command line has all these words, by SIGKILL.
 
+    Args:
+        what: the processes, for messages.
+        words: the words.
+
     Raises:
-        ServiceError: if the process doesn't exist.
+        ServiceError: if there is no such process.
     """
     found = [process for process, command in processes() if all(word in command for word in words)]
     say(f"kill -9 of {what}: {len(found)} processes")
@@ -111,10 +116,10 @@ def planned() -> set[str]:
 
 
 def run_study(service: Service) -> None:
-    """Run a small study through the whole service.
+    """Run a small study through the whole service, kill its workers and its driver, and resume it.
 
     Raises:
-        ServiceError: if a check fails.
+        ServiceError: if a command or a check fails, or an awaited event doesn't come in time.
     """
     wanted = planned()
     study(service, "doctor")
@@ -140,7 +145,7 @@ def run_study(service: Service) -> None:
 
 
 def main() -> int:
-    """Run the test, and clean up in any case."""
+    """Run the test, end all processes in any case, and return the exit code: 0 if it passed, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data, as after a failure")
     parser.add_argument("--services-only", action="store_true", help="bring everything up, check the guards, and end")

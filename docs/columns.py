@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "reference" / "columns.md"
 
 
 def table(columns: Mapping[str, ColumnNote]) -> str:
-    """Return the table of a file's columns, a row each."""
+    """Return a file's columns as a Markdown table, a row each."""
     rows = [
         f"| `{name}` | {note.meaning} | {note.unit} | {note.values} | {note.empty or 'never'} |\n"
         for name, note in columns.items()

@@ -38,9 +38,12 @@ def browser_path() -> str | None:
 
 @contextmanager
 def opened(executable: str) -> Iterator[Browser]:
-    """Open a headless browser.
+    """Open a headless browser within the context.
 
     While it is open, asyncio can't be used in the same thread.
+
+    Args:
+        executable: path of the browser, such as from `browser_path`.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=_FLAGS)
@@ -51,12 +54,15 @@ def opened(executable: str) -> Iterator[Browser]:
 
 
 def pictures(page: Path, folder: Path, *, full_page: bool = False) -> list[Path]:
-    """Write screenshots named like page-1280-light.png.
+    """Write screenshots of a page, wide and narrow, light and dark, named like page-1280-light.png.
 
     Args:
         page: an HTML file.
         folder: folder of the pictures; created if missing.
-        full_page: whether to show the page to its end instead of the first screen.
+        full_page: True to show the page to its end, False for the first screen.
+
+    Returns:
+        The paths of the pictures.
 
     Raises:
         SystemExit: if no supported browser is found; the message names them.
@@ -79,7 +85,11 @@ def pictures(page: Path, folder: Path, *, full_page: bool = False) -> list[Path]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the pictures, and print their names and sizes."""
+    """Write the pictures, and print their names and sizes.
+
+    Raises:
+        SystemExit: if no supported browser is found, or for wrong arguments.
+    """
     parser = argparse.ArgumentParser(prog="docs.pictures", description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("--out", type=Path, default=Path("pictures"))

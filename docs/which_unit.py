@@ -34,7 +34,8 @@ def cells(file: str) -> list[Row]:
 def best(rows: Sequence[Row]) -> str:
     """Return a table of the most solved trials for each range and operation, with the interval and the units.
 
-    Each unit is followed by the median iteration at which a trial first met the criterion, in thousands.
+    Each unit is followed by the median iteration at which a trial first met the criterion, in thousands. A cell is
+    ``none`` if no trial was solved.
 
     Example:
         >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}

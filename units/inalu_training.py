@@ -108,7 +108,7 @@ class INALUTraining:
         Args:
             iteration: the number of this update, from 0 on.
             losses: the trial's losses since it started or restarted, one per iteration: of the batch in `ORIGINAL`, of
-                the last evaluation in `PRIMER`. With a NaN among them, it doesn't restart.
+                the last evaluation in `PRIMER`. With a NaN or an infinity among them, it doesn't restart.
             counts: number of consecutive iterations that each loss stands for; None for one each.
 
         Example:

@@ -54,7 +54,7 @@ def within(uniform: Tensor, centre: float, reach: float) -> Tensor:
 
 
 def normal(uniform: Tensor, std: float) -> Tensor:
-    """Convert uniforms to normals of mean 0 by the inverse distribution function.
+    """Convert uniforms to normals of mean 0 by the inverse distribution function; a 0 counts as 2^-33.
 
     Example:
         >>> normal(torch.tensor([0.5, 0.975], dtype=torch.float64), 2.0)

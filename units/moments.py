@@ -58,6 +58,7 @@ def nac_mul_power(
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> round(nac_mul_power(1, 1, 2, 0.1, 1.5), 4)
@@ -76,6 +77,7 @@ def nac_mul_mean(hidden: int, weight_variance: float, input_mean: float, epsilon
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> round(nac_mul_mean(2, 0.1, 0.0), 1)  # simulated, it is below 2
@@ -93,6 +95,7 @@ def nac_mul_variance(hidden: int, weight_variance: float, input_mean: float, eps
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> round(nac_mul_variance(2, 0.1, 1.5), 4), round(nac_mul_variance(2, 0.1, 0.0))
@@ -147,6 +150,7 @@ def nac_mul_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> [round(nac_mul_gradient(2, 0.1, 1.5, 1 / 12, form=form), 4) for form in ("draft", "final")]
@@ -169,6 +173,7 @@ def nmu_mean(hidden: int, input_mean: float = 0.0) -> float:
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> nmu_mean(2), nmu_mean(2, 1.5)
@@ -192,6 +197,7 @@ def nmu_variance(hidden: int, weight_variance: float, input_variance: float, inp
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> round(nmu_variance(2, 1 / 12, 1.0), 4)
@@ -225,6 +231,7 @@ def nmu_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
+        OverflowError: if the result exceeds every float.
 
     Example:
         >>> [round(nmu_gradient(2, 1 / 12, 1.0, form=form), 4) for form in ("draft", "final")]

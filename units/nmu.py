@@ -83,7 +83,7 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
 
 
 def nmu_initial_in(uniform: Tensor, low: float, high: float) -> Tensor:
-    """Compute initial weights U[low, high].
+    """Compute initial weights U[low, high]; the ends aren't checked.
 
     Args:
         uniform: float64 numbers on [0, 1).

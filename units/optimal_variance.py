@@ -47,7 +47,7 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
         outputs: H_l >= 1.
 
     Returns:
-        V; negative if no V is a solution.
+        V; negative if no V is a solution, or if (1 + v)^(1 - H) underflows.
 
     Raises:
         ValueError: if an argument is out of its range.

@@ -16,7 +16,7 @@ def sparsity_error(weights: Sequence[Tensor]) -> Tensor:
     Source: Madsen & Johansen, "Neural Arithmetic Units", 2020.
 
     Args:
-        weights: weights of one layer, or of all layers of a network; each of shape [..., out, in].
+        weights: weights of one layer, or of all layers of a network, at least one; each of shape [..., out, in].
 
     Returns:
         Shape [...]: one value per trial; NaN if any of its weights is NaN.

@@ -151,12 +151,12 @@ class Unit(nn.Module, ABC):
 
     @property
     def regularisers(self) -> dict[str, Callable[[Tensor], Tensor]]:
-        """Regulariser of each bounded parameter, by name; see `units.regularize.sparsity`."""
+        """Linear sparsity regulariser of each bounded parameter, by name; see `units.regularize.sparsity`."""
         return {name: partial(sparsity, kind=kind, shape="linear") for name, kind in self.traits.bounded.items()}
 
     @torch.no_grad()
     def clip_(self) -> None:
-        """Clamp the bounded parameters in place; NaN stays NaN."""
+        """Clamp the bounded parameters in place, a no-op when ``regularized``; NaN stays NaN."""
         for name, (low, high) in self.limits.items():
             self._tensor(name).clamp_(low, high)
 
@@ -179,7 +179,7 @@ class Unit(nn.Module, ABC):
             shape: ``linear`` or ``squared``.
 
         Returns:
-            As for `sparsity`; zero after `clip_`.
+            As for `sparsity`; zero after `clip_` when ``clipped``.
         """
         return self._sum(out_of_bounds, shape)
 

@@ -75,7 +75,7 @@ def nac_reach(variance: float) -> float:
     """Solve `nac_variance` for r by bisection.
 
     Args:
-        variance: 0 < variance <= `largest_nac_variance`.
+        variance: 0 < variance <= `largest_nac_variance`; for larger ones the result is 1000.
 
     Example:
         >>> round(nac_reach(nac_variance(1.7)), 9)
@@ -123,7 +123,7 @@ def sigmoid_std(variance: float) -> float:
     """Solve `sigmoid_variance` for the standard deviation of Ŵ by bisection.
 
     Args:
-        variance: 0 < variance <= `largest_sigmoid_variance`.
+        variance: 0 < variance <= `largest_sigmoid_variance`; for larger ones the result is 1000.
 
     Example:
         >>> round(sigmoid_std(sigmoid_variance(1.7)), 9)

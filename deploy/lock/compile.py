@@ -33,20 +33,32 @@ Lock = dict[str, str]
 
 
 def resolve(wanted: str, *options: str) -> Lock:
-    """Resolve requirements, one a line, to all packages that they need."""
+    """Resolve requirements, one a line, to all packages that they need.
+
+    Args:
+        wanted: the requirements.
+        options: further options of `uv pip compile`.
+
+    Raises:
+        subprocess.CalledProcessError: if uv fails.
+    """
     command = ["uv", "pip", "compile", *_OPTIONS, *options, "-"]
     done = subprocess.run(command, input=wanted, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return parse(done.stdout)
 
 
 def parse(text: str) -> Lock:
-    """Read a lock."""
+    """Parse the text of a lock."""
     pins = re.findall(r"(?m)^([\w.-]+)(==.*(?:\n +.*)*)", text)
     return {name: name + details for name, details in pins}
 
 
 def main() -> None:
-    """Write all locks."""
+    """Write all locks.
+
+    Raises:
+        SystemExit: if torch-cpu.txt pins another version of torch than the resolved one; nothing is written then.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # editables: required by hatchling to build an editable package.
     own = "\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"], "editables"])

@@ -71,7 +71,7 @@ def network() -> nn.Module:
 
 
 def cart_poles(count: int) -> VectorEnv:
-    """Make CartPoles that are stepped together."""
+    """Make `count` CartPoles that are stepped together."""
     return gymnasium.make_vec("CartPole-v1", num_envs=count, vectorization_mode="vector_entry_point")
 
 
@@ -105,7 +105,7 @@ def play(
 
 
 def discounted(rewards: Tensor) -> Tensor:
-    """Return the discounted returns, for rewards [steps, environments]."""
+    """Return the discounted return of each step, from rewards [steps, environments]."""
     returns = rewards.clone()
     for step in reversed(range(len(rewards) - 1)):
         returns[step] += DISCOUNT * returns[step + 1]

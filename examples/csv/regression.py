@@ -13,7 +13,7 @@ ROWS = Path(__file__).with_name("tides.csv")
 
 @seeded
 def train(seed: int, *, hidden: int = 16, learning_rate: float = 1e-2):
-    """Yield the mean squared error on held-out rows after each tenth epoch."""
+    """Yield the mean squared error on held-out rows before training and after each tenth epoch."""
     with ROWS.open(newline="") as file:
         rows = torch.tensor([[float(cell) for cell in row] for row in list(csv.reader(file))[1:]])
     rows = rows[torch.randperm(len(rows))]  # the study has seeded torch from the trial's seed

@@ -10,7 +10,7 @@ from torch import nn
 
 
 def half_moons(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw points on two interleaved half circles, with noise."""
+    """Draw points on two interleaved half circles, with noise, and their labels, 0 or 1."""
     label = torch.randint(2, (rows,))
     angle = torch.pi * torch.rand(rows)
     x = torch.where(label == 0, angle.cos(), 1 - angle.cos())
@@ -20,7 +20,7 @@ def half_moons(rows: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 @hydra.main(version_base="1.3", config_path="conf", config_name="config")
 def main(config: DictConfig) -> None:
-    """Train, and write the accuracy after each epoch."""
+    """Train, and write the accuracy after each epoch to metrics.jsonl."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     (inputs, labels), (test_inputs, test_labels) = half_moons(300), half_moons(1000)

@@ -33,7 +33,7 @@ class Spirals(lightning.LightningModule):
         self.layers = nn.Sequential(*hidden[0], *hidden[1], nn.Linear(32, 1), nn.Flatten(0))
 
     def training_step(self, batch, index):
-        """Return the loss."""
+        """Compute and log the loss."""
         loss = nn.functional.binary_cross_entropy_with_logits(self.layers(batch[0]), batch[1])
         self.log("train/loss", loss, on_step=False, on_epoch=True)
         return loss
@@ -43,13 +43,13 @@ class Spirals(lightning.LightningModule):
         self.log("val/accuracy", ((self.layers(batch[0]) > 0) == batch[1]).float().mean())
 
     def configure_optimizers(self):
-        """Return the optimizer."""
+        """Build the optimizer."""
         return torch.optim.Adam(self.parameters(), lr=0.01)
 
 
 @seeded
 def train(seed: int, *, norm: Literal["none", "batch", "layer"] = "none", trial: Trial):
-    """Train for 20 epochs."""
+    """Train for 20 epochs, from the last checkpoint if there is one, and report the logged metrics."""
     trainer = lightning.Trainer(
         max_epochs=20,
         callbacks=[ReportTo(trial)],

@@ -22,7 +22,7 @@ class Means(Task):
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_mse": Metric(low=0), "test_mse": Metric(low=0)}
 
     def draw(self, stream: Stream) -> tuple[Tensor, Tensor]:
-        """Draw rows from [1, 2)."""
+        """Draw a batch with its targets: rows from [1, 2)."""
         return self._with_targets(1 + stream.uniform(self.batch_size, INPUTS))
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:

@@ -25,11 +25,11 @@ class Parity(Task):
     }
 
     def draw(self, stream: Stream) -> tuple[Tensor, Tensor]:
-        """Draw training rows of 20 signs."""
+        """Draw a batch with its targets: rows of 20 signs."""
         return self._with_targets(stream, self.batch_size)
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:
-        """Draw 1,000 rows for validation or test."""
+        """Draw 1,000 rows with their targets for validation or test."""
         return self._with_targets(stream, 1000)
 
     def _with_targets(self, stream: Stream, rows: int) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ _OUTWARD_START = 10_001
 
 
 def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCell:
-    """Make the cell of a point.
+    """Make the cell of a grid point, with all defaults.
 
     Args:
         task: name in `tasks.arithmetic.TASKS`.
@@ -29,7 +29,8 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
         values: the hyperparameters that are set, by name.
 
     Raises:
-        ValueError: if the task doesn't exist with these values.
+        KeyError: if the task or the model is unknown.
+        ValueError: if the task can't be constructed from these values.
 
     Example:
         >>> cell = canonical("simple", "NAC-mul", {"sparsity_strength": 10.0})
@@ -79,7 +80,7 @@ def _iterations(task: str, input_size: int) -> int:
 
 
 def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the weights' bounds."""
+    """Return the cell's fields for the weights' bounds; empty for a model without bounded weights."""
     if not model.has_bounds:
         return {}
     mode = values.get("bounds", "clipped")
@@ -91,7 +92,10 @@ def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the sparsity regulariser and its schedule."""
+    """Return the cell's fields for the sparsity regulariser and its schedule.
+
+    They are empty for a model without bounded weights. If the strength is 0, they have no schedule.
+    """
     if not model.has_bounds:
         return {}
     strength = values.get("sparsity_strength", model.sparsity_strength or 0.0)
@@ -111,7 +115,7 @@ def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the L1 penalty; without a first strength, the last strength applies from the start."""
+    """Return the cell's fields for the L1 penalty; without a first strength, the last one applies from the start."""
     published = l1_strengths(model.first, operation) if model.second is None else None
     first, last = published or (None, None)
     if "l1_strength" in values:  # the published first strength applies only with the published last strength
@@ -120,7 +124,7 @@ def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any
 
 
 def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an iNALU's outward regulariser and restarts."""
+    """Return the cell's fields for an iNALU's outward regulariser and restarts; empty for other models."""
     if not model.pushes_outward:
         return {}
     chosen = {**model.training, **values}
@@ -131,19 +135,19 @@ def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limits(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the gradient limits."""
+    """Return the cell's fields for the gradient limits; None for no limit."""
     chosen = {**model.training, **values}
     return {name: chosen.get(name) for name in ("clip_norm", "clip_value")}
 
 
 def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the optimiser."""
+    """Return the cell's fields for the optimiser."""
     name = values.get("optimizer", "adam")
     return {"optimizer": name, "momentum": values.get("momentum", _MOMENTUM) if name == "momentum" else None}
 
 
 def success(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the success criterion: a given threshold replaces the computed one."""
+    """Return the cell's fields for the success criterion: a given threshold replaces the computed one."""
     threshold = values.get("success_threshold")
     epsilon = values.get("success_epsilon", 1e-5) if threshold is None else None
     return {"success_epsilon": epsilon, "success_threshold": threshold}

@@ -201,7 +201,7 @@ class ArithmeticCell:
 
     @property
     def draw_us(self) -> float:
-        """The estimated microseconds of drawing an iteration's rows, which trials of one seed may share."""
+        """The estimated microseconds of drawing an iteration's rows; trials of one seed may share the draw."""
         return _DRAWN_US * self.batch_size * self.input_size
 
     @property
@@ -221,6 +221,10 @@ def typed_cell(cell: Content) -> ArithmeticCell:
 
     Args:
         cell: a hashable cell with canonical values, such as a `study.records.Cell`.
+
+    Raises:
+        KeyError: if it lacks ``hidden_size``.
+        TypeError: if another value is missing or isn't a field of `ArithmeticCell`.
     """
     hidden_size = cell.values["hidden_size"]  # None: only an output layer
     values = {**cell.values, "hidden_size": 1 if hidden_size is None else hidden_size}

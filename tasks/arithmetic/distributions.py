@@ -88,7 +88,8 @@ def check_source(source: Source) -> None:
     """Check that a distribution is possible on its range.
 
     Raises:
-        ValueError: if it isn't.
+        ValueError: if the distribution is unknown, the range has the wrong number of intervals or isn't one of
+            ``benford``, or a normal distribution lacks its mean or a deviation > 0.
     """
     range_, name, mean, deviation = source
     if name not in DISTRIBUTIONS:

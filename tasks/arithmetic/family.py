@@ -67,7 +67,11 @@ class ArithmeticFamily(Family):
         return metrics_with(has_relative_error=True)
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell; see `tasks.arithmetic.canonical.canonical`."""
+        """Return the values of a cell, with all defaults; see `tasks.arithmetic.canonical.canonical`.
+
+        Raises:
+            ValueError: if the task can't be constructed from these values.
+        """
         content = dict(vars(canonical(task, model, values)))
         del content["task"], content["model"]
         return content | ({"hidden_size": None} if task == SINGLE_MODULE else {})
@@ -162,7 +166,11 @@ class ArithmeticFamily(Family):
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`."""
+        """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`.
+
+        Raises:
+            ValueError: if the arrays don't fit the cell's network.
+        """
         if "code" in cell.values:  # a report doesn't have the code that computes them
             return super().effective_weights(cell, arrays)
         from tasks.arithmetic.gates import effective_weights  # imported late: torch takes seconds to import
@@ -170,7 +178,11 @@ class ArithmeticFamily(Family):
         return effective_weights(cell, arrays)
 
     def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the mean openness of each gate; see `tasks.arithmetic.gates`."""
+        """Return the mean openness of each gate; see `tasks.arithmetic.gates`.
+
+        Raises:
+            ValueError: if the arrays don't fit the cell's network.
+        """
         if "code" in cell.values:
             return super().mean_gates(cell, arrays, rows)
         from tasks.arithmetic.gates import mean_gates  # imported late: torch takes seconds to import

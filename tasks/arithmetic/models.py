@@ -47,7 +47,7 @@ class Model:
 
     @property
     def has_bounds(self) -> bool:
-        """True if a layer has bounded weights, which are clipped or regularised and have a sparsity regulariser."""
+        """True if a layer has bounded weights: clipped or regularised, and with a sparsity regulariser."""
         return any(traits_of(unit).bounded for unit in self.layers.values())
 
     @property
@@ -62,7 +62,7 @@ class Model:
 
     @property
     def pushes_outward(self) -> bool:
-        """True if a layer is an iNALU, which has its own regulariser and restarts."""
+        """True if a layer is an iNALU; it has its own regulariser and restarts."""
         return any(unit in INALUS for unit in self.layers.values())
 
     @property
@@ -156,7 +156,11 @@ class NetworksOfUnits:
         return tuple(MODELS)
 
     def layers(self, name: str) -> tuple[type[Unit], type[Unit]]:
-        """Return the classes of a model's units, first and second layer."""
+        """Return the classes of a model's units, first and second layer.
+
+        Raises:
+            KeyError: if the model is unknown.
+        """
         from units import UNITS
 
         return UNITS[MODELS[name].first], UNITS[str(MODELS[name].second)]
@@ -177,6 +181,9 @@ def single_layer(name: str, input_size: int = 2) -> Model:
     Args:
         name: key in `MODELS`.
         input_size: numbers in one input row; with more than two, the regulariser starts later.
+
+    Raises:
+        KeyError: if the model is unknown.
 
     Source: see `tasks.arithmetic.module_training`.
 
@@ -200,6 +207,9 @@ def model_of(task: str, name: str, input_size: int = 2) -> Model:
         task: name in `tasks.arithmetic.TASKS`.
         name: key in `MODELS`, or the key of a registered user-defined unit.
         input_size: numbers in one input row.
+
+    Raises:
+        KeyError: if the model is neither built in nor a registered unit.
 
     Example:
         >>> model_of("arithmetic", "NMU").layers, model_of("single-module", "NMU").layers

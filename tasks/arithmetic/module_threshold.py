@@ -30,6 +30,7 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
 
     Raises:
         ValueError: if epsilon is out of range, or the mean doesn't exist: ``div`` with a divisor that can be 0.
+        ArithmeticError: if a number overflows, or a divisor underflows, in float64.
 
     Example:
         >>> [f"{module_threshold(name, 2, ((2.0, 6.0),), 1e-5):.4g}" for name in ("add", "mul", "div")]

@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleTraining:
-    """The hyperparameter values with which a unit was trained, besides those of all units.
+    """Published hyperparameter values of a unit's training, besides those of all units.
 
     Args:
         values: values for any number of inputs.

@@ -40,7 +40,7 @@ class OwnUnitsFamily(ArithmeticFamily):
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Register the units' traits, by which plans are checked."""
+        """Register the units' traits, so that plans can be checked."""
         for model, traits in self.units.items():
             register(unit_key(model, str(self.code)), traits)
 
@@ -51,14 +51,23 @@ class OwnUnitsFamily(ArithmeticFamily):
 
     @property
     def own_code(self) -> str | None:
-        """The identity of the units' code in the ids of trials."""
+        """The identity of the units' code in the ids of trials; None without such units."""
         return self.code
 
     def _model_key(self, model: str) -> str:
         return unit_key(model, str(self.code)) if model in self.units else model
 
     def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
-        """Return the family with user-defined units; see `_checked_units`."""
+        """Return the family with user-defined units.
+
+        Args:
+            models: the units' classes, by import string.
+            code: the identity of their code in the ids of trials.
+            aliases: import strings by the names under which installed packages offer them.
+
+        Raises:
+            TypeError: if a value isn't a class derived from `units.Unit`, or lacks a method.
+        """
         classes = _checked_units(models)
         for name, class_ in classes.items():
             register(unit_key(name, code), class_.traits, class_)
@@ -68,7 +77,7 @@ class OwnUnitsFamily(ArithmeticFamily):
         """Return the family from the content of a `to_json` text.
 
         Raises:
-            ValueError: if the content isn't such a family's.
+            ValueError: if an entry is missing or of a wrong type, or a unit has unknown bounds.
         """
         try:
             units = {str(name): _traits_from(kept) for name, kept in content["units"].items()}
@@ -78,7 +87,11 @@ class OwnUnitsFamily(ArithmeticFamily):
             raise ValueError(f"units must have traits, a code and aliases, but got {content!r}") from error
 
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
-        """Return the values of a cell, with the code of a user-defined unit."""
+        """Return the values of a cell, with the code of a user-defined unit.
+
+        Raises:
+            ValueError: if the task can't be constructed from these values.
+        """
         content = super().canonical(task, self._model_key(model), values)
         return content | {"code": self.code} if model in self.units else content
 

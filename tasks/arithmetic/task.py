@@ -265,9 +265,9 @@ class ArithmeticTask:
             epsilon: 0 < ε < 1/2, the error of every layer-1 weight; for one layer, see `module_threshold`.
 
         Raises:
-            ValueError: if the mean doesn't exist (``div`` with a divisor that can be 0), no formula is known (for
-                ``reciprocal`` or a distribution), or it takes too long to compute (``mul`` of many overlapping
-                subsets).
+            ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0) or
+                isn't finite in float64, no formula is known (for ``reciprocal`` or a distribution), or it takes too
+                long to compute (``mul`` of many overlapping subsets).
 
         Example:
             >>> task = ArithmeticTask(operation="mul")
@@ -301,7 +301,7 @@ def check_operation(operation: str, subsets: int) -> None:
     """Check that an operation exists and takes that many subsets.
 
     Raises:
-        ValueError: if it doesn't.
+        ValueError: if the operation is unknown, or doesn't take that many subsets.
     """
     if operation not in OPERATIONS:
         raise ValueError(f"operation must be one of {', '.join(OPERATIONS)}, but got {operation!r}")
@@ -315,7 +315,8 @@ def check_range(name: str, range_: Range) -> None:
     """Check that a range is one interval, or two of equal width.
 
     Raises:
-        ValueError: if it isn't.
+        ValueError: if it has no or more than two intervals, the widths differ, or low < high, both finite, doesn't
+            hold.
     """
     if not 1 <= len(range_) <= 2:
         raise ValueError(f"{name} must have one or two intervals, but got {len(range_)}")

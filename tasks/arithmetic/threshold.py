@@ -52,6 +52,7 @@ def threshold(
     Raises:
         ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or it
             takes too long to compute (``mul`` of many overlapping subsets).
+        ArithmeticError: if a number overflows, or an interval is too narrow, in float64.
 
     Example:
         >>> threshold("add", np.array([[1, 1, 0, 0], [1, 1, 1, 1]], np.float32), ((2.0, 6.0),), 1e-5)

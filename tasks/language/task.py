@@ -34,7 +34,7 @@ TRAIN, VALIDATION, TEST = 169, 200, 630
 
 
 def words(number: int) -> list[str]:
-    """Write a number in words.
+    """Write a number in words, as a list.
 
     Args:
         number: 1 <= number <= 999.
@@ -181,7 +181,7 @@ class Language(Task):
         return model(*batch[:2])
 
     def loss(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> Tensor:
-        """Compute the mean squared error."""
+        """Compute the mean squared error over the numbers."""
         return (outputs - batch[2]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:

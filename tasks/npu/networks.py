@@ -63,7 +63,7 @@ def free_layer(unit: type[Unit], input_size: int, output_size: int) -> Unit:
 
 
 def only_adds(unit: type[Unit]) -> bool:
-    """Return True if a unit only adds.
+    """Return True if a unit only adds: an NAU or a NAC+.
 
     Example:
         >>> only_adds(UNITS["NAU"]), only_adds(UNITS["NALU"])

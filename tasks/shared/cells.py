@@ -213,10 +213,13 @@ class SequenceReader(nn.Module):
         self.output = output
 
     def forward(self, x: Tensor) -> Tensor:
-        """Compute the output.
+        """Compute the output from the state after the last element.
 
         Args:
-            x: shape [batch, time, input_size].
+            x: shape [batch, time, input_size]; time >= 1.
+
+        Returns:
+            The output layer's shape, such as [batch, outputs].
         """
         state = self.cell.start(x[:, 0])
         for t in range(x.shape[1]):

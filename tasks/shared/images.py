@@ -84,7 +84,8 @@ def images_of(data: str) -> dict[str, Images]:
         data: ``digits``, or the digest of a folder of IDX files.
 
     Raises:
-        ValueError: if there are none, or if a file is partial or damaged, or doesn't fit the others.
+        ValueError: if this process has no data with this digest, or as for `idx_images`.
+        OSError: if a file can't be read.
     """
     return digits() if data == "digits" else idx_images(data_path(data))
 
@@ -101,7 +102,9 @@ def idx_images(folder: Path) -> dict[str, Images]:
         folder: folder with the four files of `IDX_FILES`.
 
     Raises:
-        ValueError: if a file is partial or damaged, or doesn't fit the others.
+        ValueError: if a file is partial or damaged, images and labels differ in number, images aren't of 28 x 28, or
+            a label isn't a digit.
+        OSError: if a file can't be read.
     """
     train_pixels, train_labels, test_pixels, test_labels = (
         read_idx(folder / name, dimensions=3 if "images" in name else 1) for name in IDX_FILES
@@ -133,8 +136,12 @@ def read_idx(path: Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
         path: path of the file.
         dimensions: required number of dimensions of the array.
 
+    Returns:
+        The array, uint8, of the shape in the file's header.
+
     Raises:
         ValueError: if it isn't such a file, or has the wrong length.
+        OSError: if it can't be read.
     """
     content = path.read_bytes()
     header = 4 + 4 * dimensions

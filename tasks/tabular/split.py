@@ -20,7 +20,7 @@ def random_split(rows: int, seed: int) -> Places:
     """Split rows at random: 15 % for the test and 15 % for validation, rounded down, the others for training.
 
     Args:
-        rows: number of rows.
+        rows: number of rows; with fewer than 7, validation and test are empty.
         seed: seed of their order.
 
     Example:
@@ -42,7 +42,7 @@ def extrapolating_split(column: Floats, above: float, seed: int) -> Places:
         test = {i : column_i > q},   q = quantile(column, above), linear between the nearest two numbers
 
     Args:
-        column: values of the column, float64 [rows].
+        column: values of the column, float64 [rows]; finite. Parts of few rows may be empty.
         above: level of the quantile, 0 < above < 1.
         seed: seed of the order of the rows.
 
@@ -58,7 +58,7 @@ def extrapolating_split(column: Floats, above: float, seed: int) -> Places:
 
 
 def labelled_split(labels: npt.NDArray[np.str_]) -> Places:
-    """Split rows by their labels: train, validation or test.
+    """Split rows by their labels, train, validation or test; rows with other labels are in no part.
 
     Example:
         >>> labelled_split(np.array(["test", "train", "test"]))["test"].tolist()

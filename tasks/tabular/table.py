@@ -28,7 +28,7 @@ class Table:
     """Columns of a file.
 
     Args:
-        numbers: numeric columns by name, float64 [rows].
+        numbers: numeric columns by name, at least one, float64 [rows].
         labels: texts of the label column, one per row; empty without a label column.
         dropped: number of rows left out because of a missing number.
 
@@ -49,7 +49,8 @@ def column_names(path: Path) -> list[str]:
     """Read the column names from the first line of a file.
 
     Raises:
-        ValueError: as for `read_table`.
+        ValueError: if the file isn't UTF-8 or CSV, or its first line isn't a header with distinct names.
+        OSError: if the file can't be read.
     """
     return next(_lines(path))[1]
 
@@ -69,9 +70,13 @@ def read_table(
         choices: allowed labels.
         missing: ``refuse`` raises an error for a missing number; ``drop`` leaves out its row and counts it.
 
+    Returns:
+        The columns; they are empty if every row is left out.
+
     Raises:
-        ValueError: if the file isn't such a CSV file or is partial; the message gives the line, the column and the
-            requirement.
+        ValueError: if the file isn't such a CSV file, is partial, lacks a column, has an unknown label, or misses a
+            number with ``refuse``; the message gives the line, the column and the requirement.
+        OSError: if the file can't be read.
     """
     lines = _lines(path)
     header = next(lines)[1]

@@ -142,7 +142,7 @@ class Tabular(Task):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentence on the number of dropped rows, if there are any."""
+        """Sentence on the number of dropped rows; empty if no row was dropped."""
         *parts, dropped = self.rows.values()
         if not dropped:
             return ()
@@ -203,7 +203,7 @@ class Tabular(Task):
         return metrics
 
     def sizes(self) -> tuple[int, int]:
-        """Return the numbers of inputs and outputs."""
+        """Return the numbers of inputs, with the constant, and of outputs."""
         x, y = self._prepared.batches["train"]
         return x.shape[1], y.shape[1]
 

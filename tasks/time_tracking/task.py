@@ -75,7 +75,7 @@ class Countdown(Cell):
         super().__init__(2, 1)
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
-        """Compute the next count."""
+        """Compute the next count from the pairs of given time and 1."""
         return state + x[:, :1] - x[:, 1:]
 
 

@@ -19,7 +19,7 @@ class Ratio(Task):
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_mse": Metric(low=0), "test_mse": Metric(low=0)}
 
     def draw(self, stream: Stream) -> tuple[Tensor, Tensor]:
-        """Draw rows from [0.5, 2)."""
+        """Draw a batch with its targets: rows from [0.5, 2)."""
         return self._with_targets(0.5 + 1.5 * stream.uniform(self.batch_size, INPUTS))
 
     def evaluation(self, stream: Stream, purpose: Purpose) -> tuple[Tensor, Tensor]:

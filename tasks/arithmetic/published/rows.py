@@ -104,7 +104,7 @@ def published() -> tuple[Published, ...]:
 
 @cache
 def printed() -> tuple[Published, ...]:
-    """Read the cells whose numbers are printed, but whose seeds are unknown."""
+    """Read the published cells without seeds: only their printed numbers are known."""
     sizes = (_printed(table, "arithmetic") for table in ("hidden_size", "hidden_size_ablation"))
     return (*_printed("simple_summary", "simple"), *chain.from_iterable(sizes))
 
@@ -117,7 +117,7 @@ def static_seeds() -> dict[tuple[str, str], list[Row]]:
 
 
 def rows(table: str) -> list[Row]:
-    """Read a file's rows as text."""
+    """Read the rows of a CSV file of this folder, given its name without ``.csv``; values are texts by column."""
     text = resources.files(__package__).joinpath(f"{table}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 

@@ -1,4 +1,4 @@
-"""Stored trials as plain Python files, each of which repeats its trial's training with torch alone.
+"""Stored trials as plain Python files that repeat a trial's training with torch alone.
 
 `write` fills the templates `trial.py.j2` and `unit.py.j2` with the output of `task`, `layers` and `training`.
 """

@@ -38,7 +38,7 @@ class ScriptTarget:
 
 
 def target(cell: ArithmeticCell) -> ScriptTarget:
-    """Describe the target of a cell's trials.
+    """Describe the target of a cell's trials, for its script.
 
     Example:
         >>> from tasks.arithmetic.canonical import canonical

@@ -123,7 +123,7 @@ def _l1_strength(cell: ArithmeticCell) -> str:
 
 
 def limits(cell: ArithmeticCell) -> Iterator[str]:
-    """Yield the lines that limit the gradient."""
+    """Yield the lines that limit the gradient; none without a limit."""
     if cell.clip_norm is not None:
         yield f"torch.nn.utils.clip_grad_norm_(network.parameters(), {cell.clip_norm!r})"
     if cell.clip_value is not None:

@@ -31,7 +31,7 @@ _MSES = ("validation_mse", "test_mse")
 
 
 def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
-    """Write a stored trial as one plain Python file, which repeats its training with torch alone.
+    """Write a stored trial as one plain Python file that repeats its training with torch alone.
 
     The file draws the same initial weights and rows bit for bit, and compares its learning curve with the stored one.
     It adds numbers in a different order than the engines, so the curves agree only up to rounding.
@@ -42,8 +42,8 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         curve: the trial's curve.
 
     Raises:
-        InputError: if the trial has a value that a study file can't have, or its curve lacks the validation or test
-            MSE.
+        InputError: if the trial's model is user-defined, its task isn't of the arithmetic family, its cell has a value
+            that a study file can't have, or its curve is empty or lacks the validation or test MSE.
     """
     trial = result.trial
     if not len(curve.iteration) or not {*_MSES} <= curve.metrics.keys():
@@ -137,8 +137,8 @@ def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
     """Yield lines with a selection of a stored curve's evaluations, denser at the beginning.
 
     Args:
-        curve: the stored curve.
-        solved_at: an iteration to include, with the evaluation before it.
+        curve: the stored curve, with at least one evaluation.
+        solved_at: an iteration to include, with the evaluation before it; None for none.
     """
     last = len(curve.iteration) - 1
     places = {round(last * (i / (_EVALUATIONS - 1)) ** 2) for i in range(_EVALUATIONS)}

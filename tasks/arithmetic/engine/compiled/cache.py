@@ -1,4 +1,4 @@
-"""Compilation of functions with a cache on disk, which is renewed when any of their sources changes.
+"""Compilation of functions with a cache on disk, renewed when any of their sources changes.
 
 No flag lets the compiler assume finite numbers or reorder a sum. Compiled functions don't allocate: all arrays come
 from Python. Otherwise each call would count references to its arrays atomically, which costs more than the arithmetic

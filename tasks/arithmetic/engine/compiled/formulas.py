@@ -90,7 +90,7 @@ def clamp_back(w, low, high, w_grad):  # type: ignore[no-untyped-def]
 
 @inlined
 def activate(z, activation):  # type: ignore[no-untyped-def]
-    """Compute y = f(z)."""
+    """Compute y = f(z), with f by its number, such as RELU; PLAIN and LINEAR are the identity."""
     one, zero, six = type(z)(1), type(z)(0), type(z)(6)
     if activation == RELU:
         return zero if z < zero else z

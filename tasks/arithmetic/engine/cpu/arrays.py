@@ -141,7 +141,7 @@ class CpuArrays:
         return groups
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
-        """Make `count` updates of the trials `which`, from `iteration` on."""
+        """Make `count` updates of the trials at the given places, from `iteration` on."""
         groups, sizes = self._groups("train", which, self._same_rows)
         train(
             self._tables, groups, self._source, self._cell.batch_size, *self._flat.values(), iteration, count,
@@ -149,7 +149,7 @@ class CpuArrays:
         )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.float32]]:
-        """Compute validation MSE, test MSE and sparsity error of the trials `which`, float32 [which]."""
+        """Compute validation MSE, test MSE and sparsity error of the trials at the given places, float32 [places]."""
         weight, rows, trials = self._flat["weight"], self._cell.evaluation_rows, len(self._cells)
         metrics = {}
         for name, (x, of_range, block) in (("validation_mse", self._validation), ("test_mse", self._test)):
@@ -163,7 +163,7 @@ class CpuArrays:
         return metrics | {"sparsity_error": errors[which]}
 
     def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return True for each of the trials `which` with a weight that is NaN, bool [which]."""
+        """Return True for each trial at the given places with a weight that is NaN, bool [places]."""
         has_nan = np.empty(len(self._cells), np.bool_)
         for part, places in zip(self._parts, self._places, strict=True):
             has_nan[places] = part.has_nan()
@@ -188,12 +188,12 @@ class CpuArrays:
 
 
 def compile_training() -> None:
-    """Compile the training loop, or load it, with one update of a trial."""
+    """Compile the training loop, or load it from disk, by one update of an example."""
     _example_trial().update(np.array([0]), 0, 1)
 
 
 def compile_evaluation() -> None:
-    """Compile the evaluation loops, or load them, with the evaluation of a trial."""
+    """Compile the evaluation loops, or load them from disk, by the evaluation of an example."""
     _example_trial().evaluate(np.array([0]))
 
 

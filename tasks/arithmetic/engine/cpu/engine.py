@@ -60,7 +60,7 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Load the loops, or compile the evaluation loops and the training loops in a process each."""
+        """Load the loops from disk; or compile the evaluation loops and the training loops in a process each."""
         if not self.is_compiled(cell):
             with FreshProcess(is_quiet=True) as other:
                 other.prepare(compile_evaluation)
@@ -83,7 +83,7 @@ class FusedEngine(ArithmeticEngine):
         return (cell.task, *(getattr(typed, name) for name in _EQUAL))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate megabytes of `CpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
+        """Estimate MiB of `CpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
         cells = [typed_cell(trial.cell) for trial in pack.trials]
         cell = cells[0]
         parameters = sum(5 * c.hidden_size * (c.input_size + 1) for c in cells)
@@ -93,7 +93,7 @@ class FusedEngine(ArithmeticEngine):
         return 4 * (3 * parameters + shared) / 2**20
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Return True if a pack can continue from a checkpoint, which must have the same order of sums."""
+        """Return True if a pack can continue from a checkpoint: its sums must have this engine's order."""
         order = checkpoint.arrays.get(_ORDER_OF_SUMS, 0)
         return super().goes_on_from(checkpoint, device) and bool(np.all(np.equal(order, _ORDER)))
 
@@ -101,6 +101,7 @@ class FusedEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
+            ValueError: if the checkpoint is of other trials or of another engine.
             DeviceError: if the device isn't ``cpu``.
         """
         if device != "cpu":

@@ -223,7 +223,7 @@ def _next_product(weight, row, left, product):  # type: ignore[no-untyped-def]
 
 @compiled
 def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Differentiate the product by the products of the factors before and after each, which is also right at z = 0.
+    """Differentiate the product by products of the factors before and after each; this is also right at z = 0.
 
         dL/dW_oi = sum_b ȳ_o (x_i - 1) prod_{j != i} z_oj,   dL/dx_i = sum_o ȳ_o W_oi prod_{j != i} z_oj
     Args:

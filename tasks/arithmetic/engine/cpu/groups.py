@@ -59,7 +59,7 @@ class Groups(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Sizes of the arrays in which groups are trained.
+    """Sizes of a group's arrays.
 
     Args:
         numbers: numbers of a group's weights.
@@ -117,6 +117,9 @@ def new_groups(
         which: places of the trials in the pack.
         same_rows: equal numbers for trials that see equal rows, [all trials].
         most: largest number of a group's weights; a trial that has more forms its own group.
+
+    Returns:
+        The groups, and the sizes of their arrays.
     """
     required, target = _Requirements(tables), _same_targets(tables)
     order = which[np.lexsort((tables.shape[which], target[which], same_rows[which]))]

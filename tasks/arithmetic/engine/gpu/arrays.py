@@ -103,7 +103,10 @@ class Blocks(ABC):
 
     @abstractmethod
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Start to evaluate the trials `which`, [1 to trials], in their current state.
+        """Start to evaluate some trials in their current state.
+
+        Args:
+            which: their places in the pack, [1 to trials].
 
         Returns:
             A function that waits for the results and returns them.
@@ -191,7 +194,7 @@ class GpuArrays(PackArrays):
     # --- working ------------------------------------------------------------------------------------------
 
     def update(self, which: npt.NDArray[np.int64], iteration: int, count: int) -> None:
-        """Start `count` updates of the trials `which`, from `iteration` on."""
+        """Start `count` updates of the trials at the given places, from `iteration` on."""
         self._blocks.train(which.astype(np.uint64), iteration, count)
 
     def wait(self, left: int = 0) -> None:
@@ -199,11 +202,11 @@ class GpuArrays(PackArrays):
         self._blocks.wait(left)
 
     def evaluate(self, which: npt.NDArray[np.int64]) -> Callable[[], dict[str, npt.NDArray[np.float32]]]:
-        """Start an evaluation of the trials `which`.
+        """Start an evaluation of the trials at the given places.
 
         Returns:
             A function that waits for the results: validation MSE, test MSE, sparsity error, and ``has_nan``, 1 if a
-                parameter is NaN, else 0; each float32 [which].
+                parameter is NaN, else 0; each float32 [places].
         """
         pending, rows = self._blocks.evaluate(which.astype(np.uint64)), self._cell.evaluation_rows
 

@@ -1,4 +1,4 @@
-"""Compilation of phases in parts, which are inlined as machine code.
+"""Compilation of phases in parts, inlined as machine code.
 
 numba's own inlining, of Python code, analyses a function again at every call, which takes twice as long.
 """

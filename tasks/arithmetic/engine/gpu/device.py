@@ -53,6 +53,9 @@ class CudaBlocks(Blocks):
         state: weights and both moments, each [trials, parameters]; copied.
         registers: the most registers of a thread; None to choose them.
         most: the most trials of a block; None for as many as fit.
+
+    Raises:
+        DeviceError: if no kernel can be made for the device, or it refuses a block's shared memory.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class CudaBlocks(Blocks):
         return self._which[1].data_ptr()
 
     def _blocks(self, which: npt.NDArray[np.uint64]) -> list[tuple[tuple[int, int], torch.Tensor]]:
-        """Assign trials to blocks, with a cache of the last `which`.
+        """Assign trials to blocks, with a cache of the last assignment.
 
         Returns:
             For each block size, the shape [blocks, trials], and the trials' places on the device.
@@ -134,7 +137,7 @@ class CudaBlocks(Blocks):
         self._launched.append(event)
 
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Start to evaluate the trials `which`; see `Blocks`."""
+        """Start to evaluate some trials; see `Blocks`."""
         count, cut = len(which), chunks(self._rows)
         with torch.cuda.stream(self._stream):
             errors = torch.empty(count, 2, cut, dtype=torch.float64, device=self._device)

@@ -260,7 +260,7 @@ class EmulatedBlocks(Blocks):
             )  # fmt: skip
 
     def evaluate(self, which: npt.NDArray[np.uint64]) -> Callable[[], Evaluation]:
-        """Evaluate the trials `which`; see `Blocks`."""
+        """Evaluate some trials; see `Blocks`."""
         tables, rows = self._tables, self._tables.evaluated.shape[3]
         evaluation = Evaluation(np.zeros((len(which), 2, chunks(rows))), np.zeros((len(which), 2), np.float32))
         self._evaluate(

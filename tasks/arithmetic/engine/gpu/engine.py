@@ -59,7 +59,7 @@ class GpuEngine(ArithmeticEngine):
         return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate megabytes of `GpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
+        """Estimate MiB of `GpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         layout = _layout(pack.trials[0].cell)
         cells = {typed_cell(trial.cell) for trial in pack.trials}
@@ -84,7 +84,11 @@ class GpuEngine(ArithmeticEngine):
         return None if torch.cuda.is_available() and not self._emulated else True
 
     def prepare(self, cell: Cell) -> None:
-        """Compile the cell's kernels, if a device is available."""
+        """Compile the cell's kernels, if a device is available.
+
+        Raises:
+            DeviceError: if the device doesn't suit the engine, or no kernel can be made for it.
+        """
         if self._emulated or torch.cuda.is_available():
             self.start(Pack((Trial(cell, 0),)), device=self.devices[0]).advance(0.0)
 
@@ -92,6 +96,7 @@ class GpuEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
+            ValueError: if the checkpoint is of other trials or of another engine.
             DeviceError: if the device isn't available or doesn't suit the engine.
         """
         if self._emulated:
@@ -126,7 +131,7 @@ def _installed() -> bool:
 
 
 def _shape(cell: Cell) -> Shape:
-    """Make the shape of a cell without update rules, which take no memory."""
+    """Make the shape of a cell without update rules; they take no memory."""
     typed = typed_cell(cell)
     first, second = typed.network.first, typed.network.second
     units = (CODES[first], NO_LAYER if second is None else CODES[second])

@@ -227,6 +227,9 @@ def compile_kernels(
         capability: major and minor.
         registers: the most registers of a thread, if a block has 65,536; affects only the speed.
         trials: the most trials of a block of `train`.
+
+    Returns:
+        The kernels as machine code, or as PTX if the assembler doesn't support the device.
     """
     train, evaluate = (
         to_machine_code(to_ptx(kernel, name, kinds, capability, threads, registers), capability)

@@ -57,7 +57,7 @@ class Draws:
     """Rows drawn repeatedly from sources.
 
     Args:
-        sources: either all uniform, or none.
+        sources: at least one; either all are uniform, or none is.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:

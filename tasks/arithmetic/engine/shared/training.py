@@ -22,7 +22,7 @@ _LAYERS = {"first": "layer_1", "second": "layer_2"}
 
 
 class ArithmeticScores(Scores):
-    """The scores of arithmetic trials, which are solved if their test MSE is below a threshold.
+    """The scores of arithmetic trials; a trial is solved if its test MSE is below a threshold.
 
     Other trials have diverged if the validation MSE of the last evaluation isn't finite.
 

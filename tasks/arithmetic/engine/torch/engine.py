@@ -40,11 +40,11 @@ class TorchEngine(ArithmeticEngine):
     tasks = None
 
     def is_compiled(self, cell: Cell) -> bool:
-        """Return True if the optimiser's step, which is compiled last, is on disk; GPUs use torch's own step."""
+        """Return True if the optimiser's step, compiled last, is on disk; GPUs use torch's own step."""
         return is_on_disk(compiled_step)
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate megabytes of `TorchTensors`: activations three times, targets, and weights four times."""
+        """Estimate MiB of `TorchTensors`: activations three times, targets, and weights four times."""
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
         targets = 2 * cell.evaluation_rows
@@ -70,7 +70,8 @@ class TorchEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            DeviceError: if the device isn't available.
+            ValueError: if the checkpoint is of other trials or of another engine.
+            DeviceError: if the device isn't available, or its memory doesn't suffice.
         """
         check_device(device)
         with one_thread(), room_for(pack, self.memory_mb(pack)):

@@ -41,7 +41,7 @@ class OwnUnitsEngine(TorchEngine):
         super().prepare(cell)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin a pack, or continue it from a checkpoint."""
+        """Import the units, and begin a pack or continue it; see `TorchEngine.start`."""
         self._import()
         return super().start(pack, device=device, checkpoint=checkpoint)
 

@@ -1,4 +1,4 @@
-"""Penalties and gradient limits of the torch engine, which compiled code doesn't support.
+"""Penalties and gradient limits of the torch engine; compiled code doesn't support them.
 
 Penalties are differentiated by autograd. The sparsity regulariser of clipped weights is usually part of the optimiser's
 step, which has a formula for it. It is a penalty here only if weights should become -1 or 1, or gradients are limited.
@@ -27,7 +27,7 @@ Penalty = tuple[Tensor, Tensor]
 
 
 def inalu_training(cell: ArithmeticCell) -> INALUTraining:
-    """Return the settings of a cell's iNALU training: those of the Primer, with the cell's numbers.
+    """Return the settings of a cell's iNALU training: the Primer's, with the cell's own numbers.
 
     Example:
         >>> from tasks.arithmetic.canonical import canonical
@@ -73,6 +73,9 @@ class Penalties:
             iteration: number of updates made so far.
             strength: λ of the sparsity regulariser, float32 [trials].
             mse: the last validation MSE, float32 [trials], if `asks_for_losses`.
+
+        Returns:
+            Each penalty and its strength; empty if nothing is penalised in this iteration.
         """
         if self._is_plain:
             return []
@@ -93,7 +96,7 @@ class Penalties:
         return [(penalty, strengths) for penalty, strengths in terms if penalty is not None]
 
     def limit_gradients(self) -> None:
-        """Limit each trial's gradient in place."""
+        """Limit each trial's gradient in place, if the cell has a limit."""
         if self._limits:
             self._limit_gradients()
 

@@ -65,7 +65,7 @@ def exact(name: str, exponents: Sequence[int]) -> Unit:
 
     Args:
         name: NAC-mul, NPU, RealNPU, NRU or NMRU.
-        exponents: of each input.
+        exponents: exponent of each input.
 
     Example:
         >>> round(exact("NRU", (1, -1))(torch.tensor([[6.0, 3.0]])).item(), 3)

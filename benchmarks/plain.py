@@ -114,7 +114,7 @@ def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
     """Return the measurement of an iteration of the loop, warmed up.
 
     Args:
-        cell: cell of the arithmetic task with operation ``mul``, one range, and clipped weights.
+        cell: cell of the arithmetic task with operation ``mul``, one range, clipped weights, and a model of `KNOWN`.
         device: ``cpu`` or ``cuda``.
     """
     torch.manual_seed(0)

@@ -34,7 +34,10 @@ RESULTS = HERE / "results"
 
 
 def engine_table(rows: Sequence[Row]) -> str:
-    """Write a line for each shape: the plain loop, and both engines in full packs, by the cells that share a seed."""
+    """Return a table with a line for each shape.
+
+    A line has the times of the plain loop and of both engines in full packs, for each number of cells of a seed.
+    """
     shapes: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
     shared = sorted({row["cells_a_seed"] for row in rows}, key=int)
     for row in rows:
@@ -55,7 +58,7 @@ def engine_table(rows: Sequence[Row]) -> str:
 
 
 def engine_peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each shape, pack size and number of cells that share a seed."""
+    """Return a table with a line for each shape, pack size and number of cells that share a seed."""
     plain = {_shape(row): row for row in rows if row["engine"] == "plain loop"}
     lines = []
     for key, ways in _packs(rows).items():
@@ -87,7 +90,7 @@ def _packs(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
 
 
 def engine_peers_sentence(rows: Sequence[Row]) -> str:
-    """Write the speed-up of the fused engine over JAX, batched torch and a plain loop."""
+    """Return a sentence on the speed-up of the fused engine over JAX, batched torch and a plain loop."""
     packs, columns = _packs(rows), ("us_per_trial_iteration", "times_jax", "times_torch", "times_the_plain_loop")
     ends = [packs["NMU", "100", "2", str(PACK), cells]["fused"] for cells in ("9", "1")]
     us, jax, torch, plain = (" and ".join(number(row[name]) for row in ends) for name in columns)
@@ -110,7 +113,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def packed_table(rows: Sequence[Row]) -> str:
-    """Write a line for each width of the network and pack size."""
+    """Return a table with a line for each width of the network and pack size."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
@@ -120,7 +123,7 @@ def packed_table(rows: Sequence[Row]) -> str:
 
 
 def larger_table(rows: Sequence[Row]) -> str:
-    """Write a line for each network and pack size."""
+    """Return a table with a line for each network and pack size."""
     titles = {
         "network": "network", "pack": "trials in a pack", "us_packed": "packed, us", "us_compiled": "compiled, us",
         "us_jax": "JAX, us", "times_torch": "compiled: time, times packed", "times_jax": "compiled: time, times JAX's",
@@ -129,7 +132,7 @@ def larger_table(rows: Sequence[Row]) -> str:
 
 
 def parts_table(rows: Sequence[Row]) -> str:
-    """Write a line for each width of the network and pack size: the parts of an update."""
+    """Return a table with a line for each width of the network and pack size: the parts of an update."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_unrecorded": "gradient, unrecorded",
         "us_draws": "draws", "us_gradient": "gradient", "us_copies": "copies", "us_step": "step",
@@ -147,7 +150,7 @@ def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -
 
 
 def pruning_table(rows: Sequence[Row]) -> str:
-    """Write a line for each function and pruning rule."""
+    """Return a table with a line for each function and pruning rule."""
     lines = [
         [
             row["function"],
@@ -164,7 +167,7 @@ def pruning_table(rows: Sequence[Row]) -> str:
 
 
 def presets_table(rows: Sequence[Row]) -> str:
-    """Write a line for each model of a preset."""
+    """Return a table with a line for each model of a preset."""
     titles = {
         "preset": "preset", "model": "model", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_alone": "pack of one, us", "us_packed": "packed, us", "us_compiled": "compiled, us",
@@ -175,7 +178,7 @@ def presets_table(rows: Sequence[Row]) -> str:
 
 
 def script_table(rows: Sequence[Row]) -> str:
-    """Count the agreements of scripts, and of the torch engine, with the fused engine's trials."""
+    """Return a table with the agreements of scripts, and of the torch engine, with the fused engine's trials."""
     lines, fused = [], [row for row in rows if row["engine"] == "fused"]
     ways = {way: [row for row in fused if row["what"] == way] for way in ("script", "torch")}
     count = len(ways["script"])
@@ -194,7 +197,7 @@ def script_table(rows: Sequence[Row]) -> str:
 
 
 def floor_table(rows: Sequence[Row]) -> str:
-    """Write a line for each part, for the floor and for the engine."""
+    """Return a table with a line for each part, for the floor and for the engine."""
     lines = [
         [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
          number(row["times_the_floor"])]
@@ -204,7 +207,7 @@ def floor_table(rows: Sequence[Row]) -> str:
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way and number of cores."""
+    """Return a table with a line for each way and number of cores."""
     columns = (
         "trial_iterations_per_s",
         "efficiency",
@@ -219,7 +222,7 @@ def scaling_table(rows: Sequence[Row]) -> str:
 
 
 def aggregate_table(rows: Sequence[Row]) -> str:
-    """Write a line for each file and number of cells."""
+    """Return a table with a line for each file and number of cells."""
     lines = [
         [row["file"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "start_s", "peak_mib")]
@@ -230,7 +233,7 @@ def aggregate_table(rows: Sequence[Row]) -> str:
 
 
 def commands_table(rows: Sequence[Row]) -> str:
-    """Write a line for each command."""
+    """Return a table with a line for each command."""
     columns = ("whole_s", "cpu_s", "times_nothing", "times_arrays")
     lines = [[row["command"], *(number(row[name]) for name in columns)] for row in rows]
     head = ["command", "whole, s", "CPU, s", "times an empty process", "times `import numpy, pyarrow`"]
@@ -238,7 +241,10 @@ def commands_table(rows: Sequence[Row]) -> str:
 
 
 def publishing_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way to publish: CPU time by process, and the total as a multiple of the minimum."""
+    """Return a table with a line for each way to publish.
+
+    A line has the CPU time of each process, and the total as a multiple of the minimum.
+    """
     lines = []
     for row in rows:
         least, ours = (
@@ -253,13 +259,13 @@ def publishing_table(rows: Sequence[Row]) -> str:
 
 
 def first_use_table(rows: Sequence[Row]) -> str:
-    """Write a line for each command and state of the compile cache."""
+    """Return a table with a line for each command and state of the compile cache."""
     lines = [[row["command"], row["machine"] or "–", _spread(row, "whole_s")] for row in rows]
     return markdown(["command", "machine", "seconds, median and range"], lines, 2)
 
 
 def function_table(rows: Sequence[Row]) -> str:
-    """Write a line for each measurement."""
+    """Return a table with a line for each measurement."""
     lines = [
         [row["what"], f"{int(row['times']):,}", *(f"{float(row[name]):.3g}" for name in ("ms", "least_ms"))]
         for row in rows
@@ -268,7 +274,7 @@ def function_table(rows: Sequence[Row]) -> str:
 
 
 def trial_peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way to run trials and each duration."""
+    """Return a table with a line for each way to run trials and each duration."""
     lines = []
     for row in rows:
         spreads = [_spread(row, name) if row[name] else "–" for name in ("total_s", "ms_a_trial")]
@@ -284,7 +290,10 @@ def _spread(row: Row, name: str) -> str:
 
 
 def peers_excerpt(rows: Sequence[Row]) -> str:
-    """Write a line for each of five ways: the start, the overhead of short trials, and the whole run of long ones."""
+    """Return a table with a line for each of five ways.
+
+    A line has the time of the start, the overhead of short trials, and the time of a whole run of long ones.
+    """
     found = {(row["way"], row["trial_s"]): row for row in rows}
     *short, longest = dict.fromkeys(row["trial_s"] for row in rows)
     trials = next(row["trials"] for row in rows if row["trial_s"] == longest)
@@ -306,7 +315,7 @@ def _way(name: str) -> str:
 
 
 def report_table(rows: Sequence[Row]) -> str:
-    """Write a line for each command."""
+    """Return a table with a line for each command."""
     lines = [
         [row["asked"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "peak_mib")]
@@ -316,7 +325,7 @@ def report_table(rows: Sequence[Row]) -> str:
 
 
 def scale_table(rows: Sequence[Row]) -> str:
-    """Write a line for each run of the driver."""
+    """Return a table with a line for each run of the driver."""
     lines = [
         [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
@@ -328,7 +337,7 @@ def scale_table(rows: Sequence[Row]) -> str:
 
 
 def queue_table(rows: Sequence[Row]) -> str:
-    """Write a line for each number of workers."""
+    """Return a table with a line for each number of workers."""
     lines = [
         [f"{int(row['workers']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("requests_a_second", "requests_a_second_least", "requests_a_second_most")]
@@ -339,7 +348,7 @@ def queue_table(rows: Sequence[Row]) -> str:
 
 
 def nodes_table(rows: Sequence[Row]) -> str:
-    """Write a line for each study."""
+    """Return a table with a line for each study."""
     lines = [
         [row["study"], row["nodes"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "packs_a_second")]
@@ -351,7 +360,7 @@ def nodes_table(rows: Sequence[Row]) -> str:
 
 
 def tracking_table(rows: Sequence[Row]) -> str:
-    """Write a line for each kind of MLflow."""
+    """Return a table with a line for each kind of MLflow."""
     counts = ("published", "there")
     seconds = (
         "runs_per_s", "publisher_cpu_ms", "training_slower", "rerun_s", "sync_s",
@@ -376,13 +385,13 @@ def tracking_table(rows: Sequence[Row]) -> str:
 
 
 def whole_table(rows: Sequence[Row]) -> str:
-    """Write every column as it is; the first is text, the others numbers."""
+    """Return a table of every column as it is; the first is text, the others are numbers."""
     head = [name.replace("_", " ") for name in rows[0]]
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
 
 def coverage_table(rows: Sequence[Row]) -> str:
-    """Write a line for each interval and distribution, with a column for each number of seeds."""
+    """Return a table with a line for each interval and distribution, with a column for each number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -399,7 +408,10 @@ def _coverage(row: Row) -> str:
 
 
 def restricted_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and interval: its coverage by the number of seeds, and two of its widths."""
+    """Return a table with a line for each distribution and interval.
+
+    A line has the interval's coverage for each number of seeds, and two of its widths.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -418,7 +430,10 @@ def restricted_table(rows: Sequence[Row]) -> str:
 
 
 def robust_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and number of cells, and a line for each other interval with its least coverage."""
+    """Return a table with a line for each law and number of cells, for the first interval of the rows.
+
+    Each other interval has one line with its least coverage over laws and cells.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, ...], list[Row]] = {}
@@ -449,7 +464,7 @@ def _share(row: Row) -> float:
 
 
 def tests_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and test: its rejection rate, by the number of seeds."""
+    """Return a table with a line for each distribution and test: its rejection rate, by the number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
@@ -460,7 +475,7 @@ def tests_table(rows: Sequence[Row]) -> str:
 
 
 def tuned_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and truth: the winners named, and the coverage of the intervals."""
+    """Return a table with a line for each law and truth: the winners named, and the coverage of the intervals."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
     lines: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
@@ -479,7 +494,7 @@ def tuned_table(rows: Sequence[Row]) -> str:
 
 
 def tuned_ways_table(rows: Sequence[Row]) -> str:
-    """Write a line for each way to compare tuned methods, with its extremes over all laws."""
+    """Return a table with a line for each way to compare tuned methods, with its extremes over all laws."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     measures = {"most_false": "most false", "least_coverage": "least coverage", "mean_found": "found, mean"}
     lines = []
@@ -491,7 +506,10 @@ def tuned_ways_table(rows: Sequence[Row]) -> str:
 
 
 def looks_table(rows: Sequence[Row]) -> str:
-    """Write a line for each rate, then for each pair of rates, with a share and the seeds used by each way."""
+    """Return two tables, with a line for each rate and for each pair of rates.
+
+    A line has a share and the mean number of seeds of each way.
+    """
     return "\n\n".join(
         _ways(title, [row for row in rows if (" and " in row["of"]) == is_pair], measure)
         for title, is_pair, measure in (("rate", False, "coverage, %"), ("rates", True, "told apart, %"))
@@ -499,7 +517,10 @@ def looks_table(rows: Sequence[Row]) -> str:
 
 
 def precision_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and half-width, with the coverage and the seeds used by each rule."""
+    """Return a table with a line for each distribution and half-width.
+
+    A line has the coverage and the seeds used by each rule.
+    """
     return _ways("distribution, half-width", rows, "coverage, %")
 
 
@@ -524,7 +545,10 @@ def _as_code(way: str) -> str:
 
 
 def errors_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law: the rate of studies with a wrong verdict, and the share of decided claims."""
+    """Return a table with a line for each law.
+
+    A line has the rate of studies with a wrong verdict, and the share of decided claims.
+    """
     lines = [
         [row["law"], row["claims"], _percent(row["wrong"], 2), _percent(row["decided"], 2), number(row["mean_seeds"])]
         for row in rows
@@ -533,13 +557,16 @@ def errors_table(rows: Sequence[Row]) -> str:
 
 
 def power_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law, with the rate of shown claims and the seeds used by each rule."""
+    """Return a table with a line for each law, with the rate of shown claims and the seeds used by each rule."""
     renamed = [{"of": row["law"], "way": row["rule"], "share": row["shown"]} | row for row in rows]
     return _ways("cells", renamed, "shown, %")
 
 
 def raised_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and way: the rate of wrongly shown claims, with and without one error for all looks."""
+    """Return a table with a line for each law and way.
+
+    A line has the rate of wrongly shown claims, with and without one error for all looks.
+    """
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         lines.setdefault((row["law"], row["way"]), {})[row["rule"]] = row
@@ -552,7 +579,7 @@ def raised_table(rows: Sequence[Row]) -> str:
 
 
 def peers_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and way: its decisions on the first of two rates, and the seeds used."""
+    """Return a table with a line for each law and way: its decisions on the first of two rates, and the seeds used."""
     words = ("greater", "not greater")
     lines = [
         [row["law"], row["way"], *(_percent(row[f"says {word}"], 1) for word in words), number(row["mean_seeds"])]
@@ -563,7 +590,11 @@ def peers_table(rows: Sequence[Row]) -> str:
 
 
 def components_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law and share with its least coverage by size, and a line for each other interval."""
+    """Return a table with a line for each law and shares, for the first interval of the rows.
+
+    A line has the least coverage over the shares for each number of seeds. Each other interval has one line with its
+    least coverage over laws.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, ...], list[Row]] = {}
@@ -579,7 +610,10 @@ def components_table(rows: Sequence[Row]) -> str:
 
 
 def shared_rates_table(rows: Sequence[Row]) -> str:
-    """Write a line for each design and kind of shares: the coverage by rate, and the mean width at two rates."""
+    """Return a table with a line for each design and kind of shares.
+
+    A line has the coverage by rate, and the mean width at two rates.
+    """
     rates = list(dict.fromkeys(row["rate"] for row in rows))
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -594,7 +628,10 @@ def shared_rates_table(rows: Sequence[Row]) -> str:
 
 
 def standardised_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law of the levels' rates: coverage and mean width of both intervals by seeds."""
+    """Return a table with a line for each law of the levels' rates.
+
+    A line has coverage and mean width of both intervals by seeds.
+    """
     seeds = list(dict.fromkeys(row["seeds"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -608,7 +645,10 @@ def standardised_table(rows: Sequence[Row]) -> str:
 
 
 def standardised_more_table(rows: Sequence[Row]) -> str:
-    """Write a line for each law: coverage and mean width with drawn starts, of a difference, and of a raw one."""
+    """Return a table with a line for each law.
+
+    A line has coverage and mean width with drawn starts, of a difference, and of a raw one.
+    """
     seeds = list(dict.fromkeys(row["seeds"] for row in rows))
     kinds = {"drawn": "rate, starts drawn", "difference": "difference", "raw_difference": "raw difference"}
     lines = [
@@ -621,7 +661,7 @@ def standardised_more_table(rows: Sequence[Row]) -> str:
 
 
 def designs_table(rows: Sequence[Row]) -> str:
-    """Write a line for each distribution and test: its rejection rate, by design."""
+    """Return a table with a line for each distribution and test: its rejection rate, by design."""
     designs = list(dict.fromkeys(row["design"] for row in rows))
     lines: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
@@ -639,7 +679,7 @@ def _percent(share: str, digits: int) -> str:
 
 
 def narrow_table(rows: Sequence[Row]) -> str:
-    """Write a line for each cell: with all seeds, and with the seeds of the rule."""
+    """Return a table with a line for each cell: with all seeds, and with the seeds of the rule."""
     for row in rows:
         row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
         row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
@@ -650,7 +690,7 @@ def narrow_table(rows: Sequence[Row]) -> str:
 
 
 def apart_table(rows: Sequence[Row]) -> str:
-    """Write a line for each pair of cells: with all seeds, and with the seeds of the rule."""
+    """Return a table with a line for each pair of cells: with all seeds, and with the seeds of the rule."""
     names = (
         "pair", "fixed_solved", "fixed_solved_other", "fixed_p", "fixed_verdict",
         "expected", "seeds", "it_alone", "the_other_alone", "p", "verdict", "agrees",
@@ -670,7 +710,7 @@ def _rate(row: Row, name: str) -> str:
 
 
 def search_table(rows: Sequence[Row]) -> str:
-    """Write a line for each question and method: true and seen rates of its picks, and the comparison.
+    """Return a table with a line for each question and method: true and seen rates of its picks, and the comparison.
 
     The comparison with the search by TPE is Mann and Whitney's permutation test, with Holm's p-values over a question's
     methods, and the probability that a pick of the method is better.
@@ -776,7 +816,10 @@ def source(note: Path) -> str:
 
 
 def table(name: str) -> str:
-    """Return a benchmark's table in Markdown with its origin, or a note that it hasn't been measured."""
+    """Return a benchmark's table in Markdown with its origin, or a note that it hasn't been measured.
+
+    A name with a suffix after a colon, such as ``peers:excerpt``, gives an excerpt without the origin.
+    """
     stem, _, excerpt = name.partition(":")
     file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
     if not file.exists():

@@ -12,7 +12,7 @@ _SHOWN_VARIANCES = {"NMU": "0.0833333", "NAC-mul": "0.1"}
 
 
 def moments_table(rows: Sequence[Row]) -> str:
-    """Write a line for each fan of equation 8, then for each case and mean of equations 9 and 10."""
+    """Return a table with a line for each fan of equation 8, then for each case and mean of equations 9 and 10."""
     return f"{_fans([row for row in rows if row['equation'] == '8'])}\n\n{_cases(rows)}"
 
 
@@ -40,7 +40,7 @@ def _cases(rows: Sequence[Row]) -> str:
 
 
 def curvature_table(rows: Sequence[Row]) -> str:
-    """Write a line for each quantity, with a column for each observation and second layer."""
+    """Return a table with a line for each quantity, with a column for each observation and second layer."""
     columns = list(dict.fromkeys((row["observation"], row["second"]) for row in rows))
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in rows:
@@ -51,13 +51,19 @@ def curvature_table(rows: Sequence[Row]) -> str:
 
 
 def barrier_table(rows: Sequence[Row]) -> str:
-    """Write a line for each range: the weight of a zero factor at its mean, and the share of starts beyond it."""
+    """Return a table with a line for each range.
+
+    A line has the weight of a zero factor at its mean, and the share of starts beyond it.
+    """
     lines = [[f"U[{row['low']},{row['high']}]", row["barrier"], row["beyond"]] for row in rows]
     return markdown(["range", "1 / (1 - x) at its mean", "share of U[1/4, 3/4] beyond"], lines, 1)
 
 
 def starts_table(rows: Sequence[Row]) -> str:
-    """Write a line for each number of negative factors before training: their number after 1,000 updates."""
+    """Return a table with a line for each number of negative factors before training.
+
+    A line has the counts of trials by their number after 1,000 updates, and the solved trials.
+    """
     names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_foreseen", "as_at_the_end", "solved")
     lines = [[row["value"], *(row[name] for name in names)] for row in rows if row["of"] == "negative at the start"]
     head = ["negative before", "trials", "after 1,000 updates 0", "2", "4", "6 or more", "as foreseen"]
@@ -65,7 +71,10 @@ def starts_table(rows: Sequence[Row]) -> str:
 
 
 def start_sizes_table(rows: Sequence[Row]) -> str:
-    """Write a line for each number of hidden units: negative factors after 1,000 updates, own and published counts."""
+    """Return a table with a line for each number of hidden units.
+
+    A line has the shares of negative factors after 1,000 updates, and the success counts here and published.
+    """
     lines = []
     for row in rows:
         if row["of"] == "hidden units":
@@ -82,7 +91,7 @@ def start_sizes_table(rows: Sequence[Row]) -> str:
 
 
 def near_zero_table(rows: Sequence[Row]) -> str:
-    """Write a line for each target and unit, with its floor and its relative error on each range."""
+    """Return a table with a line for each target and unit, with its floor and its relative error on each range."""
     powers = list(dict.fromkeys(row["power"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:

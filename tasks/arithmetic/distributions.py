@@ -65,7 +65,7 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
         Float32 of the same shape, within the range; each number depends only on its own uniform number.
 
     Raises:
-        ValueError: if the range doesn't suit the distribution, or a required parameter is missing.
+        ValueError: if the source has no known distribution, the range doesn't suit it, or a parameter is missing.
 
     Example:
         >>> uniform = np.array([[0.0, 0.5, 0.999], [0.0, 0.5, 0.999]], np.float32)

@@ -168,6 +168,8 @@ class ArithmeticFamily(Family):
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`.
 
+        For a user-defined unit, they are its two-dimensional parameters.
+
         Raises:
             ValueError: if the arrays don't fit the cell's network.
         """
@@ -178,7 +180,7 @@ class ArithmeticFamily(Family):
         return effective_weights(cell, arrays)
 
     def mean_gates(self, cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[Any]]:
-        """Return the mean openness of each gate; see `tasks.arithmetic.gates`.
+        """Return the mean openness of each gate; see `tasks.arithmetic.gates`. It is empty for a user-defined unit.
 
         Raises:
             ValueError: if the arrays don't fit the cell's network.

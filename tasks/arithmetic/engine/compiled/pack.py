@@ -104,7 +104,11 @@ class PackArrays:
         }
 
     def move_to(self, arrays: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        """Move parameters and moments to the first columns of other arrays, [trials, parameters or more]."""
+        """Move parameters and moments into other arrays, and use these from then on.
+
+        Args:
+            arrays: float32 [trials, parameters or more], for each of `KINDS`; the first columns are written.
+        """
         for kind, array in arrays.items():
             place = array[:, : self._count()]
             place[:] = self._arrays[kind]

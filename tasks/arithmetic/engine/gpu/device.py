@@ -160,7 +160,7 @@ class CudaBlocks(Blocks):
         return result
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments, each [trials, parameters]."""
+        """Wait for all updates, and copy weights and both moments, each [trials, parameters]."""
         self._stream.synchronize()
         return [tensor.cpu().numpy().view(np.float32).reshape(self._shape) for tensor in self._state]
 

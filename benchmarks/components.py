@@ -93,7 +93,7 @@ def pivotal(y: Floats) -> Floats:
 
 
 def jackknife(y: Floats) -> Floats:
-    """Bound the shares by leaving out each seed in turn."""
+    """Bound the shares by the jackknife, leaving out each seed in turn."""
     return np.stack(_jackknife(y, np.ones(y.shape, bool), False, _TAIL), axis=1)
 
 

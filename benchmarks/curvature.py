@@ -40,7 +40,7 @@ _DESIRED, _UNDESIRED = PALETTE[5], PALETTE[1]
 
 
 def name_of(epsilon: float | None) -> str:
-    """Name the second layer."""
+    """Name a second layer by its epsilon; None is the NMU."""
     return "NMU" if epsilon is None else "NAC•, ε = " + ("1e-7" if epsilon == 1e-7 else f"{epsilon:g}")
 
 

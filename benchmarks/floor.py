@@ -184,7 +184,7 @@ def at_peak(cell: Cell) -> Measure:
 
 
 def by_blas(cell: Cell) -> Measure:
-    """Return the measurement of the same products by numpy's BLAS, including its seven calls."""
+    """Return the measurement of an iteration's products by numpy's BLAS, including the calls."""
     n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:

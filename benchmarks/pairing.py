@@ -54,7 +54,7 @@ class Law:
 
 
 def outcomes(rng: Rng, shape: Shape, *, rates: tuple[float, float], phi: float) -> tuple[Floats, Floats]:
-    """Draw successes, 0 or 1, with these rates and this correlation."""
+    """Draw successes of two methods, 0 or 1, with these rates and the correlation `phi`."""
     first, second = rates
     both = first * second + phi * math.sqrt(first * (1 - first) * second * (1 - second))
     kind = np.searchsorted(np.cumsum([both, first - both, second - both]), rng.random(shape), side="right")
@@ -62,7 +62,7 @@ def outcomes(rng: Rng, shape: Shape, *, rates: tuple[float, float], phi: float) 
 
 
 def normals(rng: Rng, shape: Shape, *, shared: float) -> tuple[Floats, Floats]:
-    """Draw standard normal values with this correlation."""
+    """Draw standard normal values of two methods with the correlation `shared`."""
     common, first, second = (rng.normal(size=shape) for _ in range(3))
     own = math.sqrt(1 - shared)
     return math.sqrt(shared) * common + own * first, math.sqrt(shared) * common + own * second

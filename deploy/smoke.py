@@ -96,7 +96,7 @@ def kill(what: str, *words: str) -> None:
         words: the words.
 
     Raises:
-        ServiceError: if there is no such process.
+        ServiceError: if no process matches.
     """
     found = [process for process, command in processes() if all(word in command for word in words)]
     say(f"kill -9 of {what}: {len(found)} processes")

@@ -190,7 +190,7 @@ def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
 
 
 def spread(work: Callable[[Task], Found], tasks: Iterable[Task], workers: int) -> Iterator[Found]:
-    """Run tasks in several processes, or in this one if `workers` is 1; results are in the tasks' order."""
+    """Run tasks in several processes, or in this one if `workers` is at most 1; results are in the tasks' order."""
     if workers <= 1:
         yield from map(work, tasks)
         return

@@ -142,7 +142,7 @@ class Recurrent(Task):
         }
 
     def scores(self) -> Mapping[str, str]:
-        """Return the mean squared error behind each score."""
+        """Return the metric of mean squared errors that each score is computed from, by the score's name."""
         return {f"test_score_at_{length}": f"test_mse_at_{length}" for length in self.test_lengths}
 
     def for_proof(self) -> Recurrent:

@@ -227,7 +227,10 @@ class Counting(Task):
         return (outputs[0] - self.target(batch[1])).square().mean()
 
     def measure(self, outputs: list[Tensor], batch: Any) -> dict[str, Tensor]:
-        """Compute errors at each length and the accuracy; larger and non-finite errors are replaced by 1e30."""
+        """Compute the errors at each length, R² of validation sequences, and the accuracy at length 1.
+
+        Larger and non-finite errors are replaced by 1e30.
+        """
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs, strict=True):
             target = self.target(labels)

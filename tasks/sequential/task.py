@@ -98,7 +98,7 @@ def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module
 
 
 def read_in_chunks(network: nn.Module, images: Tensor) -> Tensor:
-    """Read numbers from images, in chunks to limit the memory of convolutions."""
+    """Read numbers from images, [images, numbers], in chunks to limit the memory of convolutions."""
     return torch.cat([network(chunk) for chunk in torch.split(images, _CHUNK_SIZE)])
 
 
@@ -119,7 +119,7 @@ class ReferenceCell(Cell):
         self.operation = operation
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
-        """Accumulate the input."""
+        """Multiply the state by the input, or add the input to it."""
         return state * x if self.operation == "product" else state + x
 
 
@@ -409,7 +409,10 @@ class Sequential(Task):
         return loss
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Compute the errors at each length; larger and non-finite values are replaced by 1e30."""
+        """Compute MSE and R² of validation sequences, or three errors at each test length.
+
+        Larger and non-finite errors are replaced by 1e30.
+        """
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):
             target = self._targets(labels)

@@ -24,7 +24,7 @@ class Cell(nn.Module, ABC):
         self.hidden_size = hidden_size
 
     def start(self, x: Tensor) -> Tensor:
-        """Return the initial state, 0, for each row of an input."""
+        """Return the initial state, 0, for each row of an input, [batch, hidden_size]."""
         return x.new_zeros(x.shape[0], self.hidden_size)
 
     @abstractmethod
@@ -152,7 +152,7 @@ class LSTM(Cell):
         return torch.cat([o * torch.tanh(c), c], -1)
 
     def hidden(self, state: Tensor) -> Tensor:
-        """Return h."""
+        """Return the first half of a state, h, [batch, hidden_size]."""
         return state[..., : self.hidden_size]
 
 

@@ -174,7 +174,10 @@ class Tabular(Task):
         return x.index_select(0, places), y.index_select(0, places)
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> dict[str, Tensor]:
-        """Return all rows of a part, scaled; for the test also the errors of the baseline."""
+        """Return all rows of a part, scaled, as ``inputs`` and ``outputs``.
+
+        For the test, ``mae`` and ``mse`` are the baseline's errors, in the file's units.
+        """
         part = purpose.name.lower()
         x, y = self._prepared.batches[part]
         tensors = {"inputs": x, "outputs": y, **(self._prepared.baseline if part == "test" else {})}

@@ -225,7 +225,7 @@ class TimeTracking(Task):
         return replace(self, train_times=(2,), test_times=(2,), far_times=(2,), extra_steps=1, evaluation_rows=rows)
 
     def draw(self, stream: Stream, *setup: Any) -> Episodes:
-        """Draw episodes with equally likely times."""
+        """Draw a batch of episodes, with equally likely times."""
         times = torch.tensor(self.train_times)[stream.integers(len(self.train_times), self.batch_size)]
         return self._episodes(stream, times, self._steps(self.train_times))
 

@@ -64,7 +64,7 @@ def restore_generators_of(checkpoint: Path) -> None:
     """Restore the global generators from a checkpoint that `write_checkpoint` wrote.
 
     Raises:
-        KeyError: if the checkpoint has a state of torch, and torch isn't imported.
+        ImportError: if the checkpoint has a state of torch, and torch isn't installed.
     """
     with np.load(checkpoint / _GENERATORS, allow_pickle=False) as arrays:
         restore_generators(arrays)
@@ -79,6 +79,6 @@ def restore_generators(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Restore the global generators from the result of `generators`.
 
     Raises:
-        KeyError: if the arrays have a state of torch, and torch isn't imported.
+        ImportError: if the arrays have a state of torch, and torch isn't installed.
     """
     GeneratorStates(**state_of(arrays)).restore()

@@ -121,7 +121,7 @@ def placed(files: Mapping[str, bytes], digest: str, cache: Path) -> Path:
         cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: if the folder was changed, or the cache belongs to another user or is writable by everyone.
+        InputError: if the folder was changed, or the cache belongs to another user or is writable for others.
         OSError: if the cache can't be written.
     """
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _is_relative(name: str) -> bool:
 
 def _check_private(cache: Path) -> None:
     status = cache.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o002:
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise InputError(
             f"{cache} must be writable for you alone, since code is run from it: remove it, or choose another folder"
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from study.addresses import safe_message, without_secret
-from study.errors import TrackingError
+from study.errors import StudyError, TrackingError
 
 _MOST = 300  # characters of a library's message that are shown
 
@@ -34,12 +34,14 @@ _NO_ANSWER = {
 def explaining_errors(uri: str) -> Iterator[None]:
     """Convert any error of MLflow to a `TrackingError` of one sentence.
 
+    Errors of this package pass: the body may also read the store.
+
     Raises:
-        TrackingError: if the body raises any exception.
+        TrackingError: if the body raises an exception that isn't a `StudyError`.
     """
     try:
         yield
-    except TrackingError:
+    except StudyError:
         raise
     except Exception as error:  # requests, sqlalchemy, alembic, mlflow: each has its own exceptions
         raise TrackingError(f"MLflow at {without_secret(uri)} can't be used: {explanation(error, uri)}") from error

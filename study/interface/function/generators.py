@@ -92,11 +92,7 @@ class GeneratorStates:
         )
 
     def restore(self) -> None:
-        """Set the global generators to these states.
-
-        Raises:
-            KeyError: if there is a state of torch, and torch isn't imported.
-        """
+        """Set the global generators to these states; a state of torch is a tensor, so torch has been imported."""
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002
         if self.torch is not None:

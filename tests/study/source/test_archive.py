@@ -159,11 +159,12 @@ def test_a_changed_copy_is_never_run(tmp_path):
         unpacked(ARCHIVE, DIGEST, tmp_path)
 
 
-def test_nobody_else_can_write_to_the_cache(tmp_path):
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_nobody_else_can_write_to_the_cache(tmp_path, mode):
     """Code doesn't run from a folder that others may write to; a new cache is private to the user."""
     unpacked(ARCHIVE, DIGEST, tmp_path / "made")
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
-    (tmp_path / "made").chmod(0o777)
+    (tmp_path / "made").chmod(mode)
     with pytest.raises(InputError, match="must be writable for you alone"):
         unpacked(ARCHIVE, DIGEST, tmp_path / "made")
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from study.arrow import results_table
-from study.errors import TrackingError
-from study.records import Curve
+from study.errors import StoreError, TrackingError
+from study.records import Curve, Result
 from study.tracking import CURVE_POINTS, Publisher, load, published, sync
 from study.tracking.address import connect
 from study.tracking.existing import ExistingRun
@@ -271,6 +271,18 @@ def test_an_unknown_study_is_reported(uri: str) -> None:
     assert published(uri, "nobody") == set()
     with pytest.raises(TrackingError, match="study sync"):
         load(uri, "nobody")
+
+
+class Unreadable(Made):
+    """Packs on a disk that can't be read."""
+
+    def results(self, name: str) -> list[Result]:
+        raise StoreError("the disk is gone")
+
+
+def test_an_error_of_the_store_isnt_one_of_mlflow(uri: str) -> None:
+    with pytest.raises(StoreError, match=r"^the disk is gone$"):
+        sync(uri, "demo", Unreadable(RESULTS, CURVES))
 
 
 def test_importing_tracking_does_not_import_mlflow() -> None:

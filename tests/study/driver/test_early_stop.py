@@ -34,7 +34,7 @@ def failed(trials: Sequence[Trial], error: str = "ValueError: seed {} (a.py:1)")
     return [Result(trial=trial, outcome=Outcome.FAILED, error=error.format(trial.seed)) for trial in trials]
 
 
-def done(trials: Sequence[Trial]) -> list[Result]:
+def unsolved(trials: Sequence[Trial]) -> list[Result]:
     return [Result(trial=trial, outcome=Outcome.UNSOLVED, iterations=1) for trial in trials]
 
 
@@ -56,7 +56,7 @@ def test_a_result_or_a_second_reason_lets_a_run_continue() -> None:
     """A result, or a second reason, lets the run continue."""
     plan = planned(seeds=20)
     trials = by_seed(plan)
-    assert begun(plan).add([*done(trials[:2]), *failed(trials[2:12])]) is None
+    assert begun(plan).add([*unsolved(trials[:2]), *failed(trials[2:12])]) is None
     assert begun(plan).add([*failed(trials[:2], "KeyError: 'a'"), *failed(trials[2:12])]) is None
 
 
@@ -66,7 +66,7 @@ def test_a_cell_whose_trials_all_fail_ends_a_run() -> None:
         plan = planned(seeds)
         cell, other = ([trial for trial in plan.trials if trial.cell == cell] for cell in plan.cells)
         early_stop = begun(plan)
-        assert early_stop.add(done(other)) is None
+        assert early_stop.add(unsolved(other)) is None
         reasons = [early_stop.add(failed([trial])) for trial in cell]
         assert next((count for count, reason in enumerate(reasons, 1) if reason is not None), None) == enough
 

@@ -151,9 +151,9 @@ def test_a_script_is_named_after_its_trial_and_replaces_no_file(
     trial = str(study.open("little", store=store, tracking_uri="off").trials()["trial_id"][0])
     words = ("repeat", "little", trial, "--store", str(store), "--script")
     assert invoke(*words).exit_code == 0
-    again = invoke(*words)
-    assert again.exit_code == 2
-    assert f"there is a file trial-{trial}.py already" in again.output
+    repeated = invoke(*words)
+    assert repeated.exit_code == 2
+    assert f"there is a file trial-{trial}.py already" in repeated.output
     assert [path.name for path in tmp_path.iterdir()] == [f"trial-{trial}.py"]
 
 

@@ -98,9 +98,9 @@ def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
 ) -> None:
     """On a cluster the file lies in no repository, and the submitted fields count."""
     spec = api.load(repository / "mine.yaml").planned.spec
-    here = repository_of(spec)
-    monkeypatch.setenv(REPOSITORY, json.dumps(here | {"user_git_commit": "abc"}))
-    assert repository_of(spec) == here | {"user_git_commit": "abc"}
+    local = repository_of(spec)
+    monkeypatch.setenv(REPOSITORY, json.dumps(local | {"user_git_commit": "abc"}))
+    assert repository_of(spec) == local | {"user_git_commit": "abc"}
 
 
 def test_earlier_results_are_labelled() -> None:

@@ -18,7 +18,7 @@ from tests.ray_clusters import SPEC, bits, undisturbed
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Start]:
+def start_keep(tmp_path: Path) -> Iterator[Start]:
     """Give a function that starts `study keep` with its own store."""
     (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("10000", "3000"))
     with starting(tmp_path, STUDY_JOB="1", PYTHONUNBUFFERED="1") as start:
@@ -29,10 +29,10 @@ def run(*more: str) -> tuple[str, ...]:
     return ("run", "kept.yaml", "--local", "--engine", "torch", "--tracking-uri", "off", *more)
 
 
-def test_a_killed_driver_is_restarted(kept, tmp_path, tmp_path_factory):
+def test_a_killed_driver_is_restarted(start_keep, tmp_path, tmp_path_factory):
     """A driver killed with -9 is restarted with a message, and ends with undisturbed bits and code 0."""
     strikes = blow(tmp_path / "struck", CHECKPOINT, signal.SIGKILL)
-    parent = kept(*run("--checkpoint-every-s", "0"), **strikes)
+    parent = start_keep(*run("--checkpoint-every-s", "0"), **strikes)
     output, _ = parent.communicate(timeout=DEADLINE_S)
     assert parent.returncode == 0, output
     assert output.count("the driver was killed by SIGKILL") == 1
@@ -45,11 +45,11 @@ def test_a_killed_driver_is_restarted(kept, tmp_path, tmp_path_factory):
     )
 
 
-def test_a_terminated_driver_ends_once(kept, tmp_path):
+def test_a_terminated_driver_ends_once(start_keep, tmp_path):
     """After SIGTERM to both, as Ray sends it, the driver saves a checkpoint, isn't restarted, and the code is 130."""
     folder = Store(tmp_path / "studies").study("kept")
     strikes = blow(tmp_path / "struck", CHECKPOINT, signal.SIGTERM, group=True)
-    parent = kept(*run("--checkpoint-every-s", "0"), **strikes)
+    parent = start_keep(*run("--checkpoint-every-s", "0"), **strikes)
     output, _ = parent.communicate(timeout=DEADLINE_S)
     assert parent.returncode == 130, output
     assert "interrupted: `study resume kept` goes on" in output
@@ -76,9 +76,9 @@ def test_a_signalled_driver_is_not_restarted(number):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_mistaken_command_is_reported_once(kept):
+def test_a_mistaken_command_is_reported_once(start_keep):
     """The message and the exit code of a driver that refuses its command are passed on."""
-    parent = kept("run", "no.yaml")
+    parent = start_keep("run", "no.yaml")
     output, _ = parent.communicate(timeout=DEADLINE_S)
     assert parent.returncode == 2
     assert output.count("presets are") == 1

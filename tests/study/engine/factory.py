@@ -33,10 +33,10 @@ def main() -> None:
     first, last = parts[0], parts[-1]
 
     @cached(_STAMP, made_for=tuple(factors))
-    def both(x):  # type: ignore[no-untyped-def]
+    def products(x):  # type: ignore[no-untyped-def]
         return first(x), last(x)
 
-    print(*both(1.0))
+    print(*products(1.0))
 
 
 if __name__ == "__main__":

@@ -108,11 +108,14 @@ def on_each_engine(
         emulated: names for which the emulated engine is compiled; None for all that don't share code.
         first: those of them in `make test`.
     """
-    kept = set(names) - _NOT_EMULATED if emulated is None else emulated
-    each = [
-        _param(engine, name, first=first) for engine in ALL for name in names if engine != _EMULATED or name in kept
+    emulated_names = set(names) - _NOT_EMULATED if emulated is None else emulated
+    parameters = [
+        _param(engine, name, first=first)
+        for engine in ALL
+        for name in names
+        if engine != _EMULATED or name in emulated_names
     ]
-    return pytest.mark.parametrize(("engine", argument), each, indirect=["engine"])
+    return pytest.mark.parametrize(("engine", argument), parameters, indirect=["engine"])
 
 
 @pytest.fixture(params=[_param(name) for name in ALL])
@@ -260,8 +263,8 @@ def test_sources_of_randomness_have_separate_seeds(engine, model):
     """Init seed 3 and data seed 7 give the initial weights of seed 3 and the data of seed 7, in any pack."""
     cell = small_cell(model)
     accepted(engine, cell)
-    both = Trial(cell, Sources(3, 7).seed)
-    (alone,) = trained(engine, Pack((both,)))
+    crossed_trial = Trial(cell, Sources(3, 7).seed)
+    (alone,) = trained(engine, Pack((crossed_trial,)))
     begins = {seed: engine.start(Pack((Trial(cell, seed),)), device=engine.devices[0]).checkpoint() for seed in (3, 7)}
     mixed = replace(begins[7], arrays=begins[3].arrays)
     training = engine.start(Pack((Trial(cell, 7),)), device=engine.devices[0], checkpoint=mixed)
@@ -270,7 +273,7 @@ def test_sources_of_randomness_have_separate_seeds(engine, model):
     (expected,) = comparable(training.finish())
     assert alone[2:6] == expected[2:6]  # the learning curve
     assert alone[8] == expected[8]  # the weights
-    together = [Trial(cell, 3), both, Trial(cell, Sources(7, 3).seed), Trial(cell, 7)]
+    together = [Trial(cell, 3), crossed_trial, Trial(cell, Sources(7, 3).seed), Trial(cell, 7)]
     assert trained(engine, Pack(tuple(together)))[1] == alone
 
 
@@ -499,8 +502,8 @@ def test_a_stopped_trial_keeps_its_weights(engine):
     training = engine.start(Pack(tuple(pack)), device=engine.devices[0])
     while training.advance(0.0).iteration < 10:
         pass
-    kept = through_disk(training.checkpoint())
-    resumed = engine.start(Pack(tuple(pack)), device=engine.devices[0], checkpoint=kept)
+    checkpoint = through_disk(training.checkpoint())
+    resumed = engine.start(Pack(tuple(pack)), device=engine.devices[0], checkpoint=checkpoint)
     resumed.advance(1e9)
     assert comparable(resumed.finish()) == comparable((results, curves, weights))
     assert [result.stopped_early for result in results] == [False, True, True, False, True]

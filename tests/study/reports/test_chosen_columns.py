@@ -87,7 +87,7 @@ def test_every_column_of_the_table_can_be_chosen() -> None:
 
 def test_columns_that_are_not_there_are_one_error() -> None:
     """The error names all of them, each with the nearest name, and lists the available columns."""
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         check_columns(cell_rows(*demo()), ["succes_rate", "seeds", "foo"])
-    text = str(told.value)
+    text = str(raised.value)
     assert "succes_rate: no such column; did you mean 'success_rate'?; foo: no such column; choose from seeds," in text

@@ -122,11 +122,11 @@ def test_two_ticked_studies_stand_side_by_side(visit, write, entries, demo, othe
     tick(visited.page, "demo", "other")
     compared = with_study(demo[0], others, "other", (table_of(demo[0]), table_of(others)))
     rows = comparison(visited.page)
-    both = [row for row in rows if len(row) == 7 and row[1] and row[4]]
-    assert len(both) == len(compared.comparisons) == 3
+    matched_rows = [row for row in rows if len(row) == 7 and row[1] and row[4]]
+    assert len(matched_rows) == len(compared.comparisons) == 3
     names = [cell_rows(*demo).name(c.row) for c in compared.comparisons]
-    assert [row[0] for row in both] == names
-    for row, c in zip(both, compared.comparisons, strict=True):
+    assert [row[0] for row in matched_rows] == names
+    for row, c in zip(matched_rows, compared.comparisons, strict=True):
         assert row[2].startswith(f"{c.summary.success_rate:.2f} [")
         assert row[5].startswith("0.30 [")
     assert [row[0] for row in rows if len(row) == 7 and not row[1]] == ["hidden units 20"]
@@ -141,9 +141,9 @@ def test_equal_cells_are_matched_whatever_else_a_study_has(visit, write, demo):
     subset = entry_of("some", summaries[4:6], labels)
     page = visit(write([entry_of("demo", summaries, labels), subset], option="--store 'a b'")).page
     tick(page, "demo", "some")
-    both = [row for row in comparison(page) if len(row) == 7 and row[1] and row[4]]
+    matched_rows = [row for row in comparison(page) if len(row) == 7 and row[1] and row[4]]
     assert (
-        len(both)
+        len(matched_rows)
         == len(
             with_study(summaries, summaries[4:6], "some", (table_of(summaries), table_of(summaries[4:6]))).comparisons
         )
@@ -191,15 +191,15 @@ def test_all_is_reached_and_set_by_keyboard(visit, write, entries):
     """Tab leads to each study's named tick, then to its links, tags and details."""
     entries = [replace(entries[0], tags=("paper",), failed=1, failures=[FailureEntry(1, "no luck")]), entries[1]]
     page = visit(write(entries)).page
-    seen = []
+    focused = []
     for _ in range(14):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate(_FOCUS))
-        if seen[-1] in ("compare demo", "compare other"):
+        focused.append(page.evaluate(_FOCUS))
+        if focused[-1] in ("compare demo", "compare other"):
             page.keyboard.press("Space")
     demo_links = ["demo", "paper", "1 trial failed of demo", "Report of demo", "MLflow runs of demo"]
-    assert seen[:11] == ["filter", "state", "sort", "reversed", "paper 1", "compare demo", *demo_links]
-    assert seen[11] == "compare other"
+    assert focused[:11] == ["filter", "state", "sort", "reversed", "paper 1", "compare demo", *demo_links]
+    assert focused[11] == "compare other"
     assert page.locator("#comparison").is_visible()
     page.get_by_role("link", name="Compared: demo and other").press("Enter")
     assert page.locator("#comparison").evaluate("e => e.getBoundingClientRect().top < innerHeight")

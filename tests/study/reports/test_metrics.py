@@ -82,11 +82,11 @@ def report_of(rows, data, trials, **more):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def report_files(tmp_path_factory):
     """Write a report without success, compared with another, in all formats."""
     rows, data, trials = rows_of(diverged=2)
-    others, _, other_trials = rows_of(shift=0.05)
-    against = with_groups(rows, others, "other.csv", (trials, other_trials))
+    other_rows, _, other_trials = rows_of(shift=0.05)
+    against = with_groups(rows, other_rows, "other.csv", (trials, other_trials))
     folder = tmp_path_factory.mktemp("report")
     return {
         path.name: path for path in write_report(folder, report_of(rows, data, trials, against=against), list(FORMATS))
@@ -94,21 +94,21 @@ def written(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.md", "cells.csv", "cells.tex", "comparison.csv", "tests.csv"])
-def test_reports_without_a_criterion_omit_success(written, name):
+def test_reports_without_a_criterion_omit_success(report_files, name):
     """No file has a column, a figure or a sentence about success rates or solved trials."""
-    text = written[name].read_text(encoding="utf-8")
+    text = report_files[name].read_text(encoding="utf-8")
     text = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.DOTALL)
     assert not OF_SUCCESS.findall(text)
 
 
-def test_the_figures_are_those_of_means(written):
+def test_the_figures_are_those_of_means(report_files):
     """Panels of means are drawn; there is no figure of times."""
-    assert {name.removesuffix(".png") for name in written if name.endswith(".png")} == {"differences", "figure"}
+    assert {name.removesuffix(".png") for name in report_files if name.endswith(".png")} == {"differences", "figure"}
 
 
-def test_cells_csv_has_every_statistic_of_every_metric(written):
+def test_cells_csv_has_every_statistic_of_every_metric(report_files):
     """Mean, median, interquartile mean, their intervals and the number of trials are exact."""
-    rows = list(csv.DictReader(io.StringIO(written["cells.csv"].read_text(encoding="utf-8"))))
+    rows = list(csv.DictReader(io.StringIO(report_files["cells.csv"].read_text(encoding="utf-8"))))
     summaries = rows_of(diverged=2)[0].summaries
     for row, summary in zip(rows, summaries, strict=True):
         assert (int(row["finished"]), int(row["diverged"])) == (summary.finished, summary.diverged)
@@ -184,17 +184,17 @@ def test_a_wide_interval_flattens_nothing():
 
 def test_means_are_compared_with_another_file():
     """Without rates, rows are compared by the first metric's means; untestable rows aren't called equal."""
-    (here, _, trials), (there, _, others) = rows_of(), rows_of(shift=0.1)
-    against = with_groups(here, there, "other.csv", (trials, others))
+    (rows, _, trials), (other_rows, _, other_trials) = rows_of(), rows_of(shift=0.1)
+    against = with_groups(rows, other_rows, "other.csv", (trials, other_trials))
     assert against.metric == "test_accuracy"
     assert {c.verdict for c in against.comparisons} == {"differs"}
     assert [c.finding.estimate for c in against.comparisons] == pytest.approx([-0.1] * 6)
-    header = comparison_table(here, against).header
+    header = comparison_table(rows, against).header
     assert {"trials here", "test accuracy here", "test accuracy there", "difference"} <= set(header)
     table = outcomes_table(outcome=["finished"], model=["A"], width=[2], test_accuracy=[0.5])
     single_trial = TrialTable(table, {"test_accuracy": Metric()}, ("model", "width"))
     (alone,) = with_groups(
-        groups(aggregate_by(single_trial), single_trial.by), here, "other.csv", (single_trial, trials)
+        groups(aggregate_by(single_trial), single_trial.by), rows, "other.csv", (single_trial, trials)
     ).comparisons
     assert (alone.verdict, alone.finding.p_value, alone.finding.interval) == ("not tested", None, None)
 

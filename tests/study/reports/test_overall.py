@@ -54,23 +54,23 @@ def report_of(models=3, tasks=2, *, metric=None, diverged=1, scale=1.0):
     )
 
 
-@pytest.fixture(scope="module", name="written")
-def _written(tmp_path_factory):
+@pytest.fixture(scope="module", name="report_files")
+def _report_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     return {path.name: path for path in write_report(folder, report_of())}
 
 
-def test_methods_csv_has_every_pair(written):
+def test_methods_csv_has_every_pair(report_files):
     """Each pair of methods has a row with the numbers of the analysis."""
-    lines = list(csv.DictReader(io.StringIO(written["methods.csv"].read_text())))
+    lines = list(csv.DictReader(io.StringIO(report_files["methods.csv"].read_text())))
     methods = report_of().overall.methods
     assert len(lines) == 6
     for line in lines:
         method = next(candidate for candidate in methods if candidate.name == line["method"])
         other = next(place for place, candidate in enumerate(methods) if candidate.name == line["other"])
-        both = method.improvements[other]
-        assert float(line["probability"]) == both.value
-        assert (float(line["probability_lower"]), float(line["probability_upper"])) == both.interval
+        improvement = method.improvements[other]
+        assert float(line["probability"]) == improvement.value
+        assert (float(line["probability_lower"]), float(line["probability_upper"])) == improvement.interval
         assert float(line["interquartile_mean"]) == method.interquartile_mean.value
         ends = (float(line["interquartile_mean_lower"]), float(line["interquartile_mean_upper"]))
         assert ends == method.interquartile_mean.interval
@@ -82,18 +82,20 @@ def test_methods_csv_has_every_pair(written):
 
 
 @pytest.mark.parametrize(("name", "columns"), [("methods.csv", METHODS), ("profiles.csv", PROFILES)])
-def test_files_have_the_columns_that_are_described(written, name, columns):
+def test_files_have_the_columns_that_are_described(report_files, name, columns):
     """The header has the columns of docs/reference/columns.md, and every number is parsable."""
-    lines = list(csv.DictReader(io.StringIO(written[name].read_text())))
+    lines = list(csv.DictReader(io.StringIO(report_files[name].read_text())))
     assert list(lines[0]) == list(columns)
     for line in lines:
         assert all(text == "" or float(text) == float(text) for key, text in line.items() if key not in TEXTS)
 
 
-def test_profiles_csv_has_every_step(written):
+def test_profiles_csv_has_every_step(report_files):
     """The first interval has no start; the shares fall to zero, within their bands."""
     lines = [
-        line for line in csv.DictReader(io.StringIO(written["profiles.csv"].read_text())) if line["method"] == "model 2"
+        line
+        for line in csv.DictReader(io.StringIO(report_files["profiles.csv"].read_text()))
+        if line["method"] == "model 2"
     ]
     assert [line["from"] for line in lines[:1]] == [""]
     shares = [float(line["share"]) for line in lines]
@@ -103,9 +105,9 @@ def test_profiles_csv_has_every_step(written):
     assert all(float(line["share_lower"]) <= float(line["share"]) <= float(line["share_upper"]) for line in lines)
 
 
-def test_the_page_and_markdown_show_the_table_and_its_notes(written):
+def test_the_page_and_markdown_show_the_table_and_its_notes(report_files):
     """Both have a section with the table and its notes; the page contains both figures."""
-    page, markdown = written["report.html"].read_text(), written["report.md"].read_text()
+    page, markdown = report_files["report.html"].read_text(), report_files["report.md"].read_text()
     section = re.search(r'<section id="aggregate-over-tasks">.*?</section>', page, re.DOTALL)[0]
     for name in ("profiles", "improvement"):
         assert f'id="figure-{name}"' in section

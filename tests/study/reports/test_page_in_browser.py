@@ -95,7 +95,7 @@ _FIRST_MARK = """svg => {
 }"""
 
 
-def scrolled(box, left):
+def scrolled(box, offset):
     """Scroll a table sideways, and wait until the page has handled it."""
     box.evaluate(
         """(box, left) => new Promise(seen => {
@@ -104,7 +104,7 @@ def scrolled(box, left):
         if (box.scrollLeft === before) seen();
         else box.addEventListener("scroll", () => requestAnimationFrame(seen), {once: true});
     })""",
-        left,
+        offset,
     )
 
 
@@ -117,8 +117,8 @@ def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
     before = box.evaluate(_PLACES)
     assert {"NMU", "NAC•"} <= {text.split(" ")[0] for _, text in before}
     assert any("late mild" in text for _, text in before)
-    for left in (150, 400, 10_000):
-        scrolled(box, left)
+    for offset in (150, 400, 10_000):
+        scrolled(box, offset)
         assert box.evaluate("box => box.scrollLeft") > 0
         assert box.evaluate(_PLACES) == before
         assert box.evaluate(_ON_TOP)

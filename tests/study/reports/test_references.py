@@ -25,7 +25,7 @@ METRICS = {"loss": Metric(title="test loss"), "accuracy": Metric(higher_is_bette
 CELLS = [Cell("lab:Sums", model, {"size": size}) for size in (2, 3) for model in ("lab:Exact", "NMU")]
 
 
-def made(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
+def rows_and_findings(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
     """Make the rows and findings of two questions, each with an exact and another model."""
     results = [
         Result(
@@ -50,25 +50,25 @@ def made(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
 
 def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:
     """Each question has its bounds, the number of references, and the number dropped."""
-    (note,) = reference_notes(*made(loss=Bound(below=0.25)))
+    (note,) = reference_notes(*rows_and_findings(loss=Bound(below=0.25)))
     assert note.startswith("trials are judged by the 99% prediction bound of references: Exact, size 2: test loss ≤ ")
     assert note.count("accuracy ≥ ") == 2
     assert note.count("(3 references; 1 of 4 were dropped)") == 2
-    (note,) = reference_notes(*made())
+    (note,) = reference_notes(*rows_and_findings())
     assert note.count("(4 references)") == 2
 
 
 def test_notes_say_why_nothing_is_judged() -> None:
     """Too few references judge nothing, and the note says how many are needed."""
-    (note,) = reference_notes(*made(loss=Bound(below=0.05)))
+    (note,) = reference_notes(*rows_and_findings(loss=Bound(below=0.05)))
     assert note.startswith("a bound needs at least 2 references; with fewer, trials are finished")
     assert "Exact, size 3 (1 reference; 3 of 4 were dropped)" in note
-    (note,) = reference_notes(*made(seeds=1))
+    (note,) = reference_notes(*rows_and_findings(seeds=1))
     assert "Exact, size 2 (1 reference)" in note
 
 
 def test_the_table_has_both_rates_of_each_metric() -> None:
-    rows, findings = made()
+    rows, findings = rows_and_findings()
     table = bounds_table(rows, findings)
     assert table.header[:4] == ("model", "size", "metric", "trials")
     assert [title for title in table.header if "bound" in title] == [
@@ -89,7 +89,7 @@ def test_the_table_has_both_rates_of_each_metric() -> None:
 @pytest.mark.parametrize("with_references", [True, False])
 def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
     """Page, Markdown, CSV with full precision and LaTeX have it; without references it is absent."""
-    rows, findings = made()
+    rows, findings = rows_and_findings()
     report = Report(
         name="sums",
         question="",

@@ -26,13 +26,13 @@ WIDTHS = range(40, 201, 16)
 LEFT_OUT = re.compile(r"left out: (.*); all columns need a width of (\d+)(?:, and (.*) has them)?", re.DOTALL)
 
 
-def printed(what: Any, width: int, **options: Any) -> str:
+def printed(content: Any, width: int, **options: Any) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, **options)
-    if callable(what):
-        what(console)
+    if callable(content):
+        content(console)
     else:
-        console.print(what)
+        console.print(content)
     return out.getvalue()
 
 
@@ -84,9 +84,9 @@ def test_omitted_columns_are_named(name: str) -> None:
         if line is None:
             continue
         lines += 1
-        gone, needed, elsewhere = line.groups()
-        assert set(gone.split("; ")) < set(titles)
-        assert not {*titles[:1]} & set(gone.split("; "))
+        omitted, needed, elsewhere = line.groups()
+        assert set(omitted.split("; ")) < set(titles)
+        assert not {*titles[:1]} & set(omitted.split("; "))
         assert elsewhere
         assert width < int(needed)
         assert LEFT_OUT.search(printed(table, int(needed))) is None

@@ -9,9 +9,9 @@ import pytest
 
 
 @pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work beside a copy of the store made by a file's fixture `made`."""
-    shutil.copytree(made / "studies", tmp_path / "studies")
+def workspace(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work beside a copy of the store made by a file's fixture `original`."""
+    shutil.copytree(original / "studies", tmp_path / "studies")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "off")

@@ -63,9 +63,9 @@ def test_the_report_is_written_again_once_nothing_fails(broken, tmp_path, monkey
     assert invoke("run", "broken.yaml", "--local", *broken).exit_code == 1
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    again = invoke("run", "broken.yaml", "--local", *broken)
-    assert again.exit_code == 0, again.output
-    assert "failed, and is left out" not in again.output
+    repeated = invoke("run", "broken.yaml", "--local", *broken)
+    assert repeated.exit_code == 0, repeated.output
+    assert "failed, and is left out" not in repeated.output
     assert (tmp_path / "studies" / "broken" / "report" / "cells.tex").exists()
 
 

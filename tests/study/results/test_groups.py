@@ -29,7 +29,7 @@ protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with the published seeds."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
@@ -50,37 +50,37 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("figures")
-def test_the_published_seeds_give_the_published_table_and_the_right_one(here):
+def test_the_published_seeds_give_the_published_table_and_the_right_one(workspace):
     """`study report FILE --as-published` prints both, and writes them beside the file, with equal bytes each time."""
     result = invoke("report", "seeds.csv", "--as-published")
     assert result.exit_code == 0, result.output
     line = next(line for line in result.output.splitlines() if line.startswith("+          NAU"))
     assert "190k" in line
     assert "391k" in line
-    written = contents(here / "seeds-report")
+    written = contents(workspace / "seeds-report")
     tables = {"cells.csv", "cells.parquet", "report.md", "cells.tex", "report.html"}
     tables |= {"tests.csv"}
     assert set(written) == tables | {f"{name}.{kind}" for name in ("figure", "ranking") for kind in ("png", "svg")}
-    assert len(rows(here / "seeds-report" / "cells.csv")) == 20
+    assert len(rows(workspace / "seeds-report" / "cells.csv")) == 20
     assert b"study report seeds.csv --by operation,model --as-published" in written["cells.tex"]
-    (here / "other").mkdir()
-    shutil.move(here / "seeds.csv", here / "other" / "seeds.csv")
+    (workspace / "other").mkdir()
+    shutil.move(workspace / "seeds.csv", workspace / "other" / "seeds.csv")
     assert invoke("report", "other/seeds.csv", "--as-published", "--out", "again").exit_code == 0
-    assert contents(here / "again") == written
+    assert contents(workspace / "again") == written
 
 
-def test_by_out_and_format_are_obeyed(here):
+def test_by_out_and_format_are_obeyed(workspace):
     """Other columns, another folder and a single format are used."""
     result = invoke("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output
-    assert set(contents(here / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
-    row_of = {row["model"]: row for row in rows(here / "there" / "cells.csv")}
+    assert set(contents(workspace / "there")) == {"cells.csv", "cells.tex", "tests.csv"}
+    row_of = {row["model"]: row for row in rows(workspace / "there" / "cells.csv")}
     assert (row_of["NMU"]["solved"], row_of["NMU"]["seeds"]) == ("98", "200")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("report", "seed.csv"), "choose from seeds.csv"),
         (("report", "seeds.csv", "--by", "mode"), "there is model"),
@@ -95,32 +95,32 @@ def test_by_out_and_format_are_obeyed(here):
         (("report", "none.csv", "--as-published"), "leave out --as-published"),
     ],
 )
-def test_refused_reports_write_nothing(here, words, told):
+def test_refused_reports_write_nothing(workspace, words, message):
     """Each mistake is one sentence with exit code 2, and all files are unchanged."""
-    (here / "bad.csv").write_text("model,seed\nNMU,0\n")
-    (here / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")
-    shutil.copy(here / "seeds.csv", here / "cells.csv")
-    before = contents(here)
+    (workspace / "bad.csv").write_text("model,seed\nNMU,0\n")
+    (workspace / "none.csv").write_text("model,seed,solved,solved_at,sparsity_error\nNMU,0,True,5,\n")
+    shutil.copy(workspace / "seeds.csv", workspace / "cells.csv")
+    before = contents(workspace)
     result = invoke(*words)
     assert result.exit_code == 2, result.output
-    assert told in " ".join(result.output.split())
-    assert contents(here) == before
+    assert message in " ".join(result.output.split())
+    assert contents(workspace) == before
 
 
-def test_a_terminal_shows_the_first_of_very_many_rows(here):
+def test_a_terminal_shows_the_first_of_very_many_rows(workspace):
     """Of 250 groups 200 are printed, and all are written."""
     lines = [f"{size},0,True,5,0.1\n{size},1,False,,0.1\n{size},2,False,,0.1" for size in range(250)]
     text = "hidden_size,seed,solved,solved_at,sparsity_error\n" + "\n".join(lines)
-    (here / "many.csv").write_text(text)
+    (workspace / "many.csv").write_text(text)
     result = invoke("report", "many.csv")
     assert result.exit_code == 0, result.output
     assert "... and 50 more rows" in result.output
     lines = [line for line in result.output.splitlines() if line.startswith("  ")]
     assert len(lines) == 200
-    assert len(rows(here / "many-report" / "cells.csv")) == 250
+    assert len(rows(workspace / "many-report" / "cells.csv")) == 250
 
 
-def test_tables_of_files_load_no_torch(here):
+def test_tables_of_files_load_no_torch(workspace):
     """Slow imports (torch, matplotlib, MLflow), which take as long as a million rows, are avoided."""
     heavy = "torch", "matplotlib", "mlflow", "ray"
     words = ["report", "seeds.csv", "--format", "csv", "--format", "latex"]
@@ -132,23 +132,23 @@ def test_tables_of_files_load_no_torch(here):
     assert completed.stdout.splitlines()[-1] == "loaded: []"
 
 
-def test_a_folder_that_cant_be_written_is_reported(here):
+def test_a_folder_that_cant_be_written_is_reported(workspace):
     """A file in place of the output folder is refused before any input is read."""
-    (here / "seeds-report").write_text("mine")
+    (workspace / "seeds-report").write_text("mine")
     result = invoke("report", "seeds.csv")
     assert result.exit_code == 2
     assert "seeds-report is a file" in result.output
-    assert (here / "seeds-report").read_text() == "mine"
+    assert (workspace / "seeds-report").read_text() == "mine"
 
 
-def test_studies_are_tabulated_by_columns_with_pending_trials(here):
+def test_studies_are_tabulated_by_columns_with_pending_trials(workspace):
     """A stored study groups by any hyperparameter, alone or beside files, and its pending trials count."""
-    (here / "little.yaml").write_text(SPEC)
+    (workspace / "little.yaml").write_text(SPEC)
     assert invoke("run", "little.yaml", "--local", "--engine", "torch", "--tracking-uri", "off").exit_code == 0
     first_report = invoke("report", "little", "--format", "latex", "--format", "parquet", "--out", "o")
     assert first_report.exit_code == 0, first_report.output
-    assert set(contents(here / "o")) == {"cells.tex", "cells.parquet"}
-    stored = here / "studies" / "little"
+    assert set(contents(workspace / "o")) == {"cells.tex", "cells.parquet"}
+    stored = workspace / "studies" / "little"
     (stored / "spec.yaml").write_text(SPEC.replace("seeds: 3", "seeds: 5"))
     result = invoke("report", "little", "--by", "hidden_size")
     assert result.exit_code == 0, result.output
@@ -159,7 +159,7 @@ def test_studies_are_tabulated_by_columns_with_pending_trials(here):
     ]
     result = invoke("report", "little", "seeds.csv", "--by", "source,model", "--out", "both", "--format", "csv")
     assert result.exit_code == 0, result.output
-    sources = [row["source"] for row in rows(here / "both" / "cells.csv")]
+    sources = [row["source"] for row in rows(workspace / "both" / "cells.csv")]
     assert sources.count("little") == 2
     assert sources.count("seeds") == 10
 
@@ -179,9 +179,9 @@ protocol: {iterations: 3, evaluate_every: 1, best_step_window: 1, evaluation_row
 """
 
 
-def test_axes_with_labels_make_groups(here):
+def test_axes_with_labels_make_groups(workspace):
     """--by accepts an axis of a zip; values implied by its labels aren't called pooled, and files have the labels."""
-    store = here / "studies"
+    store = workspace / "studies"
     Path("labelled.yaml").write_text(LABELLED)
     words = ("--store", str(store))
     ran = invoke("run", "labelled.yaml", *words, "--local", "--engine", "torch", "--tracking-uri", "off")
@@ -207,25 +207,25 @@ def outcomes_of(widths: dict[int, list[int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(here):
+def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(workspace):
     """Of forty rows one has a trial of nine evaluations: it is named, and all other rows are as before."""
     widths = {width: [200_000, 200_000] for width in range(2, 22)}
-    (here / "whole.csv").write_text(outcomes_of(widths))
+    (workspace / "whole.csv").write_text(outcomes_of(widths))
     short = outcomes_of(widths).replace("NAU,7,2,false,,,200000", "NAU,7,2,false,,,8000")
-    (here / "short.csv").write_text(short)
+    (workspace / "short.csv").write_text(short)
     long, shortened = (
         invoke("report", name, "--format", "csv", "--format", "md") for name in ("whole.csv", "short.csv")
     )
     assert (long.exit_code, shortened.exit_code) == (0, 0)
-    before, after = (rows(here / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
+    before, after = (rows(workspace / f"{name}-report" / "cells.csv") for name in ("whole", "short"))
     assert len(before) == len(after) == 40
     assert {row["time_to_success_until"] for row in after} == {"200000.0"}
     changed = [row for row, old in zip(after, before, strict=True) if row != old]
     assert [(row["model"], row["hidden_size"], row["ended_early"]) for row in changed] == [("NAU", "7", "1")]
-    told = "1 trial ended unsolved before"
-    text = (here / "short-report" / "report.md").read_text(encoding="utf-8")
-    for shown in (" ".join(shortened.output.split()), text):
-        assert told in shown
-        assert "NAU, hidden units 7 (1 of 3)" in shown
-    assert told not in long.output
+    note = "1 trial ended unsolved before"
+    text = (workspace / "short-report" / "report.md").read_text(encoding="utf-8")
+    for output in (" ".join(shortened.output.split()), text):
+        assert note in output
+        assert "NAU, hidden units 7 (1 of 3)" in output
+    assert note not in long.output
     assert "iterations to success, mean up to 200k" in text

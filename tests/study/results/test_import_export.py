@@ -67,14 +67,14 @@ def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path
     done = import_export(file, root)
     assert (done.study, done.is_new, done.new, done.there) == ("little", True, 12, 0)
     assert [note for note in done.notices if "aren't imported" not in note] == []
-    there = Store(root).study("little")
+    imported = Store(root).study("little")
     left_out = ("judged.parquet", "report/", "report.json", "verified.json")
-    assert files(there) == {key: data for key, data in files(source).items() if not key.startswith(left_out)}
+    assert files(imported) == {key: data for key, data in files(source).items() if not key.startswith(left_out)}
     results = load_results("little", root)
     assert results.headline == load_results("little", finished_study / "studies").headline
-    before = there.pack_ids()
+    before = imported.pack_ids()
     api.load(finished_study / "little.yaml", store=root, tracking_uri="off").run(local=True)
-    assert there.pack_ids() == before
+    assert imported.pack_ids() == before
 
 
 def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> None:
@@ -82,62 +82,62 @@ def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> 
     file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
     import_export(file, tmp_path / "there")
     before = files(Store(tmp_path / "there").study("little"))
-    again = import_export(file, tmp_path / "there")
-    assert (again.is_new, again.new, again.there, again.notices) == (False, 0, 12, ())
+    repeated = import_export(file, tmp_path / "there")
+    assert (repeated.is_new, repeated.new, repeated.there, repeated.notices) == (False, 0, 12, ())
     assert files(Store(tmp_path / "there").study("little")) == before
 
 
 def test_seeds_of_two_machines_are_merged(make, tmp_path: Path) -> None:
     """Missing trials are added, the store's study file stays, and a file that plans them all trains nothing."""
-    here, there = make("here", [0, 1, 2]), make("there", [2, 3])
-    before = files(here)
-    done = import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
+    target, source = make("here", [0, 1, 2]), make("there", [2, 3])
+    before = files(target)
+    done = import_export(export(source, tmp_path / "little.zip"), tmp_path / "here")
     assert (done.is_new, done.new, done.there) == (False, 2, 2)
     assert [("spec.yaml stays as it is" in note, "2 trials" in note) for note in done.notices] == [
         (True, False),
         (False, True),
     ]
-    after = files(here)
+    after = files(target)
     assert {key: after[key] for key in before} == before
     assert load_results("little", tmp_path / "here").counts["trials"] == 6
-    count = len(here.pack_ids())
+    count = len(target.pack_ids())
     make("here", [0, 1, 2, 3])
-    assert len(here.pack_ids()) == count
+    assert len(target.pack_ids()) == count
     assert load_results("little", tmp_path / "here").counts["done"] == 8
     alone = make("alone", [0, 1, 2, 3])
     same = ["trial_id", "outcome", "validation_mse", "test_mse", "best_iteration"]
-    assert here.read_results().select(same).equals(alone.read_results().select(same))
+    assert target.read_results().select(same).equals(alone.read_results().select(same))
 
 
 def test_another_study_of_the_name_is_refused(make, tmp_path: Path) -> None:
     """A study without a cell in common with the store's is a different one: nothing is copied."""
-    here, there = make("here", 2), make("there", 2, fixed={"batch_size": 17})
-    before = files(here)
+    target, source = make("here", 2), make("there", 2, fixed={"batch_size": 17})
+    before = files(target)
     with pytest.raises(InputError, match="another study 'little', which asks for none of the 2 cells"):
-        import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
-    assert files(here) == before
+        import_export(export(source, tmp_path / "little.zip"), tmp_path / "here")
+    assert files(target) == before
 
 
 def test_contradicting_results_are_refused(make, tmp_path: Path) -> None:
     """If both stores have a trial with different results of one engine, nothing is copied."""
-    here, there = make("here", 2), make("there", 3)
-    (pack, *_) = sorted(there.pack_ids())
-    table, provenance = there.read_results(), {"made": "up"}
+    target, source = make("here", 2), make("there", 3)
+    (pack, *_) = sorted(source.pack_ids())
+    table, provenance = source.read_results(), {"made": "up"}
     wrong = table.set_column(
         table.column_names.index("test_mse"), table.schema.field("test_mse"), [[0.125] * len(table)]
     )
-    there._write_tables(pack, wrong, there.read_curves(), there.read_weights(), provenance)
-    before = files(here)
+    source._write_tables(pack, wrong, source.read_curves(), source.read_weights(), provenance)
+    before = files(target)
     with pytest.raises(ConflictError, match="two results that differ in test_mse"):
-        import_export(export(there, tmp_path / "little.zip"), tmp_path / "here")
-    assert files(here) == before
+        import_export(export(source, tmp_path / "little.zip"), tmp_path / "here")
+    assert files(target) == before
 
 
 def test_a_running_study_is_left_alone(make, tmp_path: Path) -> None:
     """Nothing is merged into a running study, but it can be exported."""
-    here = make("here", 2)
-    with here.lock():
-        file = export(here, tmp_path / "little.zip")
+    study = make("here", 2)
+    with study.lock():
+        file = export(study, tmp_path / "little.zip")
         with pytest.raises(BusyError):
             import_export(file, tmp_path / "here")
 
@@ -181,16 +181,16 @@ def test_a_study_of_any_version_is_moved(tmp_path: Path, version: int, name: str
 def test_versions_are_merged(tmp_path: Path, mine: int, other: int) -> None:
     """Missing trials of another version are added with their curves and weights."""
     roots = {version: shutil.copytree(STORES / f"version-{version}", tmp_path / str(version)) for version in (1, 2)}
-    here, there = (Store(roots[version]).study("grid") for version in (mine, other))
-    all_trials = here.done()
-    lost = next(pack for pack in sorted(here.pack_ids()) if here.trials_of(pack))
+    target, source = (Store(roots[version]).study("grid") for version in (mine, other))
+    all_trials = target.done()
+    lost = next(pack for pack in sorted(target.pack_ids()) if target.trials_of(pack))
     for kind in ("results", "curves", "weights"):
-        here._folder.remove(f"{kind}/{lost}.parquet")
-    count = len(all_trials - here.done())
+        target._folder.remove(f"{kind}/{lost}.parquet")
+    count = len(all_trials - target.done())
     assert count > 0
-    assert import_export(export(there, tmp_path / "grid.zip"), roots[mine]).new == count
-    assert here.done() == all_trials
-    assert len(here.read_curves()) == len(here.read_weights()) == len(all_trials)
+    assert import_export(export(source, tmp_path / "grid.zip"), roots[mine]).new == count
+    assert target.done() == all_trials
+    assert len(target.read_curves()) == len(target.read_weights()) == len(all_trials)
 
 
 def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,16 +204,16 @@ def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypat
     elsewhere = tmp_path / "elsewhere"
     done = api.import_study(file, store=elsewhere / "studies")
     assert done.new == 4
-    there = Store(elsewhere / "studies").study("mine")
-    (code,) = [key for key in there.sizes() if key.endswith(".zip")]
+    imported = Store(elsewhere / "studies").study("mine")
+    (code,) = [key for key in imported.sizes() if key.endswith(".zip")]
     assert str(elsewhere / "studies" / "mine" / code) in done.notices[0]
     shutil.unpack_archive(elsewhere / "studies" / "mine" / code, elsewhere)
-    (elsewhere / "mine.yaml").write_text(there.read_spec())
-    before = there.done()
+    (elsewhere / "mine.yaml").write_text(imported.read_spec())
+    before = imported.done()
     study = api.load(elsewhere / "mine.yaml", ["seeds=3"], store=elsewhere / "studies", tracking_uri="off")
     study.run(local=True)
-    assert before < there.done()
-    assert len(there.done()) == len(there.read_results()) == 6
+    assert before < imported.done()
+    assert len(imported.done()) == len(imported.read_results()) == 6
 
 
 def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
@@ -260,8 +260,8 @@ def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path:
     assert done.notices == (
         "reports and certificates aren't imported: `study report little` and `study verify little` make them again",
     )
-    there = Store(tmp_path / "there").study("little")
-    assert not [key for key in there.sizes() if key.startswith(("report", "verified"))]
+    imported = Store(tmp_path / "there").study("little")
+    assert not [key for key in imported.sizes() if key.startswith(("report", "verified"))]
     load_results("little", tmp_path / "there")
 
 

@@ -120,11 +120,11 @@ def test_one_bad_study_does_not_keep_the_others_from_being_shown(tmp_path: Path)
     """A study that is too large or unreadable is shown with its reason, and the others as usual."""
     index = Index(make_store(tmp_path / "studies"))
     assert index.write()
-    shown = {entry.name: entry for entry in index._page.entries} if index._page else {}
-    assert shown.keys() == {"good", *BAD}
-    assert (shown["good"].done, shown["good"].error) == (6, "")
+    entries = {entry.name: entry for entry in index._page.entries} if index._page else {}
+    assert entries.keys() == {"good", *BAD}
+    assert (entries["good"].done, entries["good"].error) == (6, "")
     for name, (_, _, reason) in BAD.items():
-        assert reason in shown[name].error
+        assert reason in entries[name].error
 
 
 def test_nothing_is_written_while_nothing_changes(store: Path) -> None:

@@ -29,14 +29,14 @@ def run(folder: Path) -> None:
 
 
 @pytest.fixture
-def here(finished_study: Path) -> Path:
+def workspace(finished_study: Path) -> Path:
     """Return the folder of a study that is done, reported and published."""
     return finished_study
 
 
-def written(here: Path) -> dict[str, tuple[int, bytes]]:
+def report_files(workspace: Path) -> dict[str, tuple[int, bytes]]:
     """Return the files of the report with their times of writing and contents."""
-    files = (here / "studies" / "little" / "report").iterdir()
+    files = (workspace / "studies" / "little" / "report").iterdir()
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
@@ -44,54 +44,54 @@ def bytes_of(files: dict[str, tuple[int, bytes]]) -> dict[str, bytes]:
     return {name: content for name, (_, content) in files.items()}
 
 
-def asked(here: Path, query: str) -> list[tuple[object, ...]]:
+def query_mlflow(workspace: Path, query: str) -> list[tuple[object, ...]]:
     """Query MLflow's database."""
-    with closing(sqlite3.connect(here / "studies" / "mlflow.db")) as connection, connection:
+    with closing(sqlite3.connect(workspace / "studies" / "mlflow.db")) as connection, connection:
         return connection.execute(query).fetchall()
 
 
-def is_current(here: Path) -> bool:
-    return are_current(load_results("little", here / "studies"), default_uri(here / "studies"))
+def is_current(workspace: Path) -> bool:
+    return are_current(load_results("little", workspace / "studies"), default_uri(workspace / "studies"))
 
 
-def test_nothing_is_made_again_for_nothing(here):
+def test_nothing_is_made_again_for_nothing(workspace):
     """Without changes, a run writes no file of the report and nothing into MLflow."""
     metrics = "SELECT COUNT(*), MAX(timestamp) FROM metrics"
-    before = written(here), asked(here, metrics)
-    run(here)
-    assert (written(here), asked(here, metrics)) == before
+    before = report_files(workspace), query_mlflow(workspace, metrics)
+    run(workspace)
+    assert (report_files(workspace), query_mlflow(workspace, metrics)) == before
 
 
-def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(here):
+def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(workspace):
     """Even if it has nothing to train, the index no longer shows a dead driver's state."""
-    (here / "studies" / "little" / "heartbeat").write_text("of a killed run")
-    run(here)
-    assert not (here / "studies" / "little" / "heartbeat").exists()
+    (workspace / "studies" / "little" / "heartbeat").write_text("of a killed run")
+    run(workspace)
+    assert not (workspace / "studies" / "little" / "heartbeat").exists()
 
 
 @pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
 @pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
-def test_a_report_that_is_not_as_written_is_rejected(here, name, content):
+def test_a_report_that_is_not_as_written_is_rejected(workspace, name, content):
     """A report with a missing or changed file, or file list, is outdated."""
-    file = here / "studies" / "little" / name
+    file = workspace / "studies" / "little" / name
     before = file.read_bytes()
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    assert not is_current(here)
+    assert not is_current(workspace)
     file.write_bytes(before)
-    assert is_current(here)
+    assert is_current(workspace)
 
 
-def test_another_report_in_its_place_is_written_over(here):
+def test_another_report_in_its_place_is_written_over(workspace):
     """A report of `study report --compare` in the study's folder is replaced by the next run, byte by byte."""
-    before = bytes_of(written(here))
-    words = ["report", "little", "--compare", "little", "--store", str(here / "studies")]
+    before = bytes_of(report_files(workspace))
+    words = ["report", "little", "--compare", "little", "--store", str(workspace / "studies")]
     assert CliRunner().invoke(main, words).exit_code == 0
-    assert bytes_of(written(here)) != before
-    run(here)
-    assert bytes_of(written(here)) == before
-    assert is_current(here)
+    assert bytes_of(report_files(workspace)) != before
+    run(workspace)
+    assert bytes_of(report_files(workspace)) == before
+    assert is_current(workspace)
 
 
 @pytest.mark.parametrize(
@@ -102,27 +102,27 @@ def test_another_report_in_its_place_is_written_over(here):
         ("UPDATE experiments SET lifecycle_stage = 'deleted'", "SET lifecycle_stage = 'active'"),
     ],
 )
-def test_a_study_that_mlflow_does_not_show_is_rejected(here, harm, mended):
+def test_a_study_that_mlflow_does_not_show_is_rejected(workspace, harm, mended):
     """A study counts as unpublished if its run or experiment is deleted, or its run was modified."""
-    asked(here, harm)
-    assert not is_current(here)
-    asked(here, f"UPDATE {harm.split()[1]} {mended}")
-    assert is_current(here)
+    query_mlflow(workspace, harm)
+    assert not is_current(workspace)
+    query_mlflow(workspace, f"UPDATE {harm.split()[1]} {mended}")
+    assert is_current(workspace)
 
 
-def test_runs_lost_by_mlflow_are_published_again(here):
+def test_runs_lost_by_mlflow_are_published_again(workspace):
     """If MLflow has lost the study's run, the next run publishes it, and no trial twice."""
-    asked(here, "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'")
-    run(here)
-    assert is_current(here)
+    query_mlflow(workspace, "UPDATE runs SET lifecycle_stage = 'deleted' WHERE name = 'little'")
+    run(workspace)
+    assert is_current(workspace)
     runs = "SELECT COUNT(*) FROM runs WHERE lifecycle_stage = 'active' AND status = 'FINISHED'"
     # one for each trial, one for each cell with its curve, the study's own, and two chart lines with their parent
-    assert asked(here, runs) == [(12 + 2 * 4 + 1 + 3,)]
+    assert query_mlflow(workspace, runs) == [(12 + 2 * 4 + 1 + 3,)]
 
 
-def test_a_server_is_asked_itself(here):
+def test_a_server_is_asked_itself(workspace):
     """Unless it is a local database, publication is checked with MLflow, or the run publishes again."""
-    assert not are_current(load_results("little", here / "studies"), "http://127.0.0.1:9")
+    assert not are_current(load_results("little", workspace / "studies"), "http://127.0.0.1:9")
 
 
 def test_a_mark_names_all_that_is_shown(monkeypatch):

@@ -31,8 +31,8 @@ search: {objective: [success_rate, time_to_success], trials: 14, candidates: 4, 
 """
 
 
-@pytest.fixture(scope="module", name="made")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", name="original")
+def _original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run a small search to its end."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "little.yaml").write_text(SPEC)
@@ -42,9 +42,9 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
+def test_the_report_is_of_fresh_seeds_and_names_candidates(workspace):
     """Rows are the confirmed candidates by number, with trials of seeds unused in the search."""
-    results = load.load_results("little", here / "studies")
+    results = load.load_results("little", workspace / "studies")
     assert set(results.table["seed"].to_pylist()) == {4, 5, 6}
     labels = [results.plan.labels[s.cell_id]["candidate"] for s in results.summaries]
     numbers = {row: number for number, row in results.search.rows.items()}
@@ -55,21 +55,21 @@ def test_the_report_is_of_fresh_seeds_and_names_candidates(here):
     assert labels[0] in result.output
 
 
-def test_the_winners_file_plans_stored_trials(here):
+def test_the_winners_file_plans_stored_trials(workspace):
     """The winner's file of the report is a study whose trials are all stored."""
-    file = here / "studies" / "little" / "report" / "winner.yaml"
-    results = load.load_results("little", here / "studies")
-    asked = make_plan(load_spec(file))
-    assert [cell.id for cell in asked.cells] == [results.summaries[0].cell_id]
-    assert {trial.id for trial in asked.trials} <= set(results.table["trial_id"].to_pylist())
+    file = workspace / "studies" / "little" / "report" / "winner.yaml"
+    results = load.load_results("little", workspace / "studies")
+    plan = make_plan(load_spec(file))
+    assert [cell.id for cell in plan.cells] == [results.summaries[0].cell_id]
+    assert {trial.id for trial in plan.trials} <= set(results.table["trial_id"].to_pylist())
 
 
-def test_a_search_that_goes_on_reports_its_candidates_so(here):
+def test_a_search_that_goes_on_reports_its_candidates_so(workspace):
     """While it runs all candidates are rows, by number, and the reader is warned that the numbers are optimistic."""
-    kept = here / "studies" / "little" / "search.json"
-    record = json.loads(kept.read_text())
-    kept.write_text(json.dumps(record | {"winners": None}))
-    results = load.load_results("little", here / "studies")
+    file = workspace / "studies" / "little" / "search.json"
+    record = json.loads(file.read_text())
+    file.write_text(json.dumps(record | {"winners": None}))
+    results = load.load_results("little", workspace / "studies")
     assert not results.search.is_over
     assert results_of_search.NOT_CONFIRMED in results.notices
     tried = {candidate["cell_id"]: candidate["number"] for candidate in record["candidates"] if candidate["cell_id"]}
@@ -78,4 +78,4 @@ def test_a_search_that_goes_on_reports_its_candidates_so(here):
         assert results.rows.value(row, "candidate") == f"#{tried[summary.cell_id]}"
     result = invoke("report", "little", "--format", "html", "--format", "yaml", "--out", "out")
     assert result.exit_code == 0, result.output
-    assert {path.name for path in (here / "out").iterdir()} == {"report.html", ".report.json"}
+    assert {path.name for path in (workspace / "out").iterdir()} == {"report.html", ".report.json"}

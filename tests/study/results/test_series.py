@@ -25,16 +25,16 @@ success: {test_error_at_7: {below: 0.1}}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("along.yaml").write_text(SPEC)
     return tmp_path
 
 
 @pytest.mark.slow
-def test_mlflow_has_values_and_no_curves_of_series(here: Path) -> None:
+def test_mlflow_has_values_and_no_curves_of_series(workspace: Path) -> None:
     """A run and a later sync publish the same; a named metric of a series has its curve."""
-    uris = [f"sqlite:///{here}/{name}.db" for name in ("run", "sync")]
+    uris = [f"sqlite:///{workspace}/{name}.db" for name in ("run", "sync")]
     result = invoke("run", "along.yaml", "--store", "studies", "--local", "--tracking-uri", uris[0])
     assert result.exit_code == 0, result.output
     assert invoke("sync", "along", "--store", "studies", "--tracking-uri", uris[1]).exit_code == 0
@@ -46,11 +46,11 @@ def test_mlflow_has_values_and_no_curves_of_series(here: Path) -> None:
         assert all(table[f"test_error_at_{number}"].null_count == 0 for number in range(-20, 21))
 
 
-def test_a_study_that_was_stored_without_series_has_them_after_the_next_run(here: Path) -> None:
+def test_a_study_that_was_stored_without_series_has_them_after_the_next_run(workspace: Path) -> None:
     """Until then its report has a column for each metric, and no trial is trained again."""
     run = ("run", "along.yaml", "--store", "studies", "--local", "--tracking-uri", "off")
     assert invoke(*run).exit_code == 0
-    report, declared = here / "studies" / "along" / "report", here / "studies" / "along" / "declared.json"
+    report, declared = workspace / "studies" / "along" / "report", workspace / "studies" / "along" / "declared.json"
     cells = (report / "cells.csv").read_bytes()
     assert "Along an axis" in (report / "report.html").read_text()
     assert b"test_error_at_7_mean" in cells
@@ -68,9 +68,9 @@ def test_a_study_that_was_stored_without_series_has_them_after_the_next_run(here
     assert "test_error_at_8_mean" in Path("before/cells.csv").read_text()
     assert not Path("before/series.csv").exists()
 
-    results = {path: path.read_bytes() for path in (here / "studies" / "along" / "results").iterdir()}
+    results = {path: path.read_bytes() for path in (workspace / "studies" / "along" / "results").iterdir()}
     assert invoke(*run).exit_code == 0
-    assert {path: path.read_bytes() for path in (here / "studies" / "along" / "results").iterdir()} == results
+    assert {path: path.read_bytes() for path in (workspace / "studies" / "along" / "results").iterdir()} == results
     assert (
         invoke(
             "report", "along", "--store", "studies", "--tracking-uri", "off", "--format", "csv", "--out", "after"

@@ -20,7 +20,7 @@ COUNTS = {"a": ((8, 10), (6, 30)), "b": ((27, 30), (1, 10)), "c": ((8, 10), (3, 
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with starts, and trials of three models, of which one had more easy starts."""
     monkeypatch.chdir(tmp_path)
     lines, seed = ["model,seed,hard,solved"], 0
@@ -48,12 +48,12 @@ def report(*words: str) -> str:
     return result.output
 
 
-def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
+def test_a_model_with_easier_starts_loses_its_lead(workspace: Path) -> None:
     """The raw rate of b is far above a's; with equal starts it isn't, and tests of pairs agree."""
     printed = report("--standardise", "hard")
     assert "Standardised for hard" in printed
     assert "a fair comparison only if hard is determined" in " ".join(printed.split())
-    row_of = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    row_of = {row["model"]: row for row in rows(workspace / "trials-report" / "standardised.csv")}
     judged = [sum(levels[level][1] for levels in COUNTS.values()) for level in (EASY, HARD)]
     for model, levels in COUNTS.items():
         (solved, trials), row = zip(*levels, strict=True), row_of[model]
@@ -62,10 +62,12 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
         assert float(row["standardised"]) == pytest.approx(estimate.rate)
         assert float(row["standardised_upper"]) == pytest.approx(estimate.interval[1])
     pairs = {
-        (row["first"], row["second"]): row for row in rows(here / "trials-report" / "standardised-differences.csv")
+        (row["first"], row["second"]): row for row in rows(workspace / "trials-report" / "standardised-differences.csv")
     }
     pair = pairs["a", "b"]
-    tested = next(row for row in rows(here / "trials-report" / "tests.csv") if row["first"] + row["second"] == "ab")
+    tested = next(
+        row for row in rows(workspace / "trials-report" / "tests.csv") if row["first"] + row["second"] == "ab"
+    )
     assert [pair["difference"], pair["difference_upper"]] == [tested["estimate"], tested["upper"]]
     assert float(pair["difference_upper"]) < 0
     assert float(pair["standardised"]) == pytest.approx(
@@ -74,57 +76,61 @@ def test_a_model_with_easier_starts_loses_its_lead(here: Path) -> None:
     assert float(pair["standardised_lower"]) < 0 < float(pair["standardised_upper"])
 
 
-def test_rates_are_standardised_to_starts_of_a_file(here: Path) -> None:
+def test_rates_are_standardised_to_starts_of_a_file(workspace: Path) -> None:
     """Each row uses the file's starts of its own model, and its interval reflects their number."""
     assert "a fair comparison" not in report("--standardise", "hard", "--starts", "starts.csv")
-    row_of = {row["model"]: row for row in rows(here / "trials-report" / "standardised.csv")}
+    row_of = {row["model"]: row for row in rows(workspace / "trials-report" / "standardised.csv")}
     for model, levels in COUNTS.items():
         solved, trials = zip(*levels, strict=True)
         estimate = standardised_rate(solved, trials, [150, 50], 200)
         assert float(row_of[model]["standardised"]) == pytest.approx(estimate.rate)
         assert float(row_of[model]["standardised_lower"]) == pytest.approx(estimate.interval[0])
-    (here / "starts.csv").write_text("hard\n" + "0\n1\n" * 100)
+    (workspace / "starts.csv").write_text("hard\n" + "0\n1\n" * 100)
     report("--standardise", "hard", "--starts", "starts.csv")
-    alike = rows(here / "trials-report" / "standardised.csv")
+    alike = rows(workspace / "trials-report" / "standardised.csv")
     assert float(alike[0]["standardised"]) == pytest.approx((0.8 + 0.2) / 2)
 
 
-def test_many_values_are_cut_into_five_levels(here: Path) -> None:
+def test_many_values_are_cut_into_five_levels(workspace: Path) -> None:
     """Levels of a continuous number hold equal shares of the starts, and the report names them."""
     lines = [f"{'ab'[seed % 2]},{seed},{seed / 7:.3f},{seed % 3 == 0}" for seed in range(60)]
-    (here / "trials.csv").write_text("\n".join(["model,seed,norm,solved", *lines]) + "\n")
+    (workspace / "trials.csv").write_text("\n".join(["model,seed,norm,solved", *lines]) + "\n")
     printed = invoke("report", "trials.csv", "--by", "model", "--format", "md", "--standardise", "norm").output
     assert "Standardised for norm" in printed
-    text = (here / "trials-report" / "report.md").read_text(encoding="utf-8")
+    text = (workspace / "trials-report" / "report.md").read_text(encoding="utf-8")
     assert "5 levels of norm (0 to 1.571, 1.714 to 3.286," in text
 
 
-def test_levels_that_a_row_never_had_are_shown(here: Path) -> None:
+def test_levels_that_a_row_never_had_are_shown(workspace: Path) -> None:
     """A row without trials at a level shows the share of starts that others stand in for."""
     kept = [
-        line for line in (here / "trials.csv").read_text().splitlines() if not line.startswith("a") or ",0," in line
+        line
+        for line in (workspace / "trials.csv").read_text().splitlines()
+        if not line.startswith("a") or ",0," in line
     ]
-    (here / "trials.csv").write_text("\n".join(kept) + "\n")
+    (workspace / "trials.csv").write_text("\n".join(kept) + "\n")
     assert "starts at unseen levels" in report("--standardise", "hard")
-    unseen_share = {row["model"]: float(row["unseen"]) for row in rows(here / "trials-report" / "standardised.csv")}
+    unseen_share = {
+        row["model"]: float(row["unseen"]) for row in rows(workspace / "trials-report" / "standardised.csv")
+    }
     assert unseen_share == {"a": pytest.approx(25 / 75), "b": 0.0, "c": 0.0}
 
 
-def test_trials_without_the_number_are_left_out_and_counted(here: Path) -> None:
+def test_trials_without_the_number_are_left_out_and_counted(workspace: Path) -> None:
     """A gap in the column drops a trial and doesn't fail the report."""
-    lines = (here / "trials.csv").read_text().splitlines()
-    (here / "trials.csv").write_text("\n".join([lines[0], "a,0,,true", *lines[2:]]) + "\n")
+    lines = (workspace / "trials.csv").read_text().splitlines()
+    (workspace / "trials.csv").write_text("\n".join([lines[0], "a,0,,true", *lines[2:]]) + "\n")
     assert "without hard" in report("--standardise", "hard")
-    row = rows(here / "trials-report" / "standardised.csv")[0]
+    row = rows(workspace / "trials-report" / "standardised.csv")[0]
     assert (row["trials"], row["without_number"]) == ("39", "1")
 
 
-def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
+def test_trials_that_share_seeds_have_no_standardised_rate(workspace: Path) -> None:
     """The interval assumes independent trials; rows that pool trials of a seed have none, and say so."""
     lines = [f"a,{width},{seed},{seed % 2},{seed % 3 == 0}" for width in (1, 2) for seed in range(20)]
-    (here / "trials.csv").write_text("\n".join(["model,width,seed,hard,solved", *lines]) + "\n")
+    (workspace / "trials.csv").write_text("\n".join(["model,width,seed,hard,solved", *lines]) + "\n")
     assert "have no standardised rate" in report("--standardise", "hard")
-    assert rows(here / "trials-report" / "standardised.csv")[0]["standardised"] == ""
+    assert rows(workspace / "trials-report" / "standardised.csv")[0]["standardised"] == ""
 
 
 @pytest.mark.parametrize(
@@ -139,35 +145,35 @@ def test_trials_that_share_seeds_have_no_standardised_rate(here: Path) -> None:
         (["--standardise", "hard", "--starts", "few.csv"], "no starts of model b"),
     ],
 )
-def test_impossible_standardisations_are_refused(here: Path, words: list[str], message: str) -> None:
+def test_impossible_standardisations_are_refused(workspace: Path, words: list[str], message: str) -> None:
     """The message shows the input, and nothing is written."""
-    (here / "other.csv").write_text("easy\n1\n")
-    (here / "gap.csv").write_text("hard,x\n1,1\n,1\n")
-    (here / "text.csv").write_text("hard\nvery\n")
-    (here / "few.csv").write_text("model,hard\na,1\na,0\n")
+    (workspace / "other.csv").write_text("easy\n1\n")
+    (workspace / "gap.csv").write_text("hard,x\n1,1\n,1\n")
+    (workspace / "text.csv").write_text("hard\nvery\n")
+    (workspace / "few.csv").write_text("model,hard\na,1\na,0\n")
     result = invoke("report", "trials.csv", "--by", "model", *words)
     assert result.exit_code != 0
     assert message in " ".join(result.output.split())
-    assert not (here / "trials-report").exists()
+    assert not (workspace / "trials-report").exists()
 
 
-def test_rates_that_there_arent_are_refused(here: Path) -> None:
+def test_rates_that_there_arent_are_refused(workspace: Path) -> None:
     """Without success there is nothing to standardise."""
-    (here / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
+    (workspace / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
     result = invoke("report", "trials.csv", "--standardise", "hard", "--metric", "score:higher")
     assert result.exit_code != 0
     assert "--standardise needs a success criterion" in result.output
 
 
-def test_seeds_that_depend_on_outcomes_are_refused(here: Path) -> None:
+def test_seeds_that_depend_on_outcomes_are_refused(workspace: Path) -> None:
     """The interval assumes numbers of seeds fixed in advance."""
-    (here / "lab.py").write_text(CODE)
-    (here / "study.yaml").write_text(STUDY.replace("seeds: 10", "seeds: {until: {half_width: 0.3, max: 12}}"))
+    (workspace / "lab.py").write_text(CODE)
+    (workspace / "study.yaml").write_text(STUDY.replace("seeds: 10", "seeds: {until: {half_width: 0.3, max: 12}}"))
     assert invoke("run", "study.yaml", "--local", "--tracking-uri", "off").exit_code == 0
     result = invoke("report", "mine", "--standardise", "hard", "--out", "out")
     assert result.exit_code != 0
     assert "must be fixed in advance" in result.output
-    assert not (here / "out").exists()
+    assert not (workspace / "out").exists()
 
 
 CODE = """
@@ -189,20 +195,20 @@ seeds: 10
 """
 
 
-def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
+def test_a_study_has_a_number_of_starts_among_its_metrics(workspace: Path) -> None:
     """Its own report is standardised if its file says so, and equals `study report --standardise`."""
-    (here / "lab.py").write_text(CODE)
-    (here / "study.yaml").write_text(STUDY + "standardise: hard\n")
+    (workspace / "lab.py").write_text(CODE)
+    (workspace / "study.yaml").write_text(STUDY + "standardise: hard\n")
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
     assert done.exit_code == 0, done.output
     assert "Standardised for hard" in done.output
     assert "Standardised for hard" in invoke("show", "mine").output
-    own = rows(here / "studies" / "mine" / "report" / "standardised.csv")
+    own = rows(workspace / "studies" / "mine" / "report" / "standardised.csv")
     assert [(row["width"], float(row["standardised"])) for row in own] == [("1", 0.5), ("3", 1.0)]
     result = invoke("report", "mine", "--standardise", "hard", "--json", "--out", "out")
     assert result.exit_code == 0, result.output
     assert json.loads(result.output)["report"].startswith("mine")
-    for row, group in zip(own, rows(here / "out" / "standardised.csv"), strict=True):
+    for row, group in zip(own, rows(workspace / "out" / "standardised.csv"), strict=True):
         assert row.pop("cell_id") != group.pop("model")
         assert row == group
 
@@ -215,10 +221,10 @@ def test_a_study_has_a_number_of_starts_among_its_metrics(here: Path) -> None:
         (("success: {score: {at_least: 0.5}}\n", ""), "needs success rates"),
     ],
 )
-def test_a_study_that_cant_be_standardised_is_refused(here: Path, change: tuple[str, str], message: str) -> None:
+def test_a_study_that_cant_be_standardised_is_refused(workspace: Path, change: tuple[str, str], message: str) -> None:
     """Each mistake is reported before training."""
-    (here / "lab.py").write_text(CODE)
-    (here / "study.yaml").write_text((STUDY + "standardise: hard\n").replace(*change))
+    (workspace / "lab.py").write_text(CODE)
+    (workspace / "study.yaml").write_text((STUDY + "standardise: hard\n").replace(*change))
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")
     assert done.exit_code == 2
     assert message in " ".join(done.output.split())

@@ -94,9 +94,9 @@ def test_a_resumed_job_trains_what_is_missing(
     lost = sorted((store / "mine" / "results").iterdir())[0]
     lost.unlink()
     assert len(Store(store).study("mine").done()) == trials - 1
-    again = resumed(order)
-    assert not again.code
-    run_job(again, tmp_path / "second")
+    resumed_order = resumed(order)
+    assert not resumed_order.code
+    run_job(resumed_order, tmp_path / "second")
     assert Store(store).study("mine").done() == done
 
 
@@ -104,7 +104,7 @@ def test_only_submitted_code_is_run(submitted: Callable[..., tuple[Order, Spec]]
     """A changed or missing copy, and another file in its place, are errors with instructions."""
     order, _ = submitted(own_code)
     run_job(order, tmp_path / "first")
-    again = resumed(order)
+    resumed_order = resumed(order)
     (tmp_path / "second").mkdir()
     file, copy = tmp_path / "second" / "study.yaml", next((Path(order.store) / "mine" / "code").glob("*.zip"))
     file.write_text(order.spec)
@@ -112,17 +112,17 @@ def test_only_submitted_code_is_run(submitted: Callable[..., tuple[Order, Spec]]
 
     (tmp_path / "second" / "mylab").mkdir()
     (tmp_path / "second" / "mylab" / "training.py").write_text("# mine")
-    other = invoke(*words, f"mine/{again.code_copy}")
+    other = invoke(*words, f"mine/{resumed_order.code_copy}")
     assert other.exit_code == 2
     assert "training.py differs from the file that the study was submitted with" in " ".join(other.output.split())
 
     shutil.rmtree(tmp_path / "second" / "mylab")
     copy.write_bytes(copy.read_bytes().replace(b"no luck", b"my luck"))
-    changed = invoke(*words, f"mine/{again.code_copy}")
+    changed = invoke(*words, f"mine/{resumed_order.code_copy}")
     assert changed.exit_code == 2
     assert not (tmp_path / "second" / "mylab").exists()
 
     copy.unlink()
-    missing = invoke(*words, f"mine/{again.code_copy}")
+    missing = invoke(*words, f"mine/{resumed_order.code_copy}")
     assert missing.exit_code == 2
     assert "submit the study's file again" in " ".join(missing.output.split())

@@ -26,12 +26,12 @@ def claims(*lines: str, cells: str = GRID, seeds: str = "9") -> list[Claim]:
     return claims_of(parse_spec(f"{cells}seeds: {seeds}\nclaims:\n{items}\n", source="a.yaml"))
 
 
-def only(line: str) -> Claim:
+def claim_of(line: str) -> Claim:
     (claim,) = claims(line)
     return claim
 
 
-def meant(claim: Claim) -> list[tuple[object, ...]]:
+def compared_cells(claim: Claim) -> list[tuple[object, ...]]:
     """List each cell and its counterpart by model, hidden units and sparsity strength."""
     return [
         tuple((cell.model, cell.value("hidden_size"), cell.value("sparsity_strength")) for cell in pair)
@@ -41,14 +41,14 @@ def meant(claim: Claim) -> list[tuple[object, ...]]:
 
 def test_every_value_of_an_axis_is_a_cell_with_its_counterpart() -> None:
     """`every hidden_size` gives a claim for each; a model without a schedule is the counterpart of any schedule."""
-    claim = only("{NMU late mild: success_rate, exceeds: NAC-mul, by: 0.1, at: every hidden_size}")
-    assert meant(claim) == [(("NMU", n, 1), ("NAC-mul", n, None)) for n in (2, 3)]
+    claim = claim_of("{NMU late mild: success_rate, exceeds: NAC-mul, by: 0.1, at: every hidden_size}")
+    assert compared_cells(claim) == [(("NMU", n, 1), ("NAC-mul", n, None)) for n in (2, 3)]
     assert (claim.bound, claim.is_below, claim.limits) == (0.1, False, (0.0, 1.0))
     assert claim.text == "NMU late mild: success rate exceeds that of NAC-mul by more than 0.1, at every hidden size"
 
 
 @pytest.mark.parametrize(
-    ("where", "cells"),
+    ("selection", "cells"),
     [
         ("every cell", [(2, 0), (2, 1), (3, 0), (3, 1)]),
         ("{hidden_size: every, schedule: every}", [(2, 0), (2, 1), (3, 0), (3, 1)]),
@@ -57,27 +57,27 @@ def test_every_value_of_an_axis_is_a_cell_with_its_counterpart() -> None:
         ("{hidden_size: 3.0, sparsity_strength: 1}", [(3, 1)]),
     ],
 )
-def test_a_table_says_where(where: str, cells: list[tuple[int, int]]) -> None:
+def test_a_table_says_where(selection: str, cells: list[tuple[int, int]]) -> None:
     """Values, lists of values, labels and `every` select cells."""
-    claim = only(f"{{NMU: success_rate, exceeds: 0.9, at: {where}}}")
-    assert meant(claim) == [(("NMU", n, strength),) for n, strength in cells]
+    claim = claim_of(f"{{NMU: success_rate, exceeds: 0.9, at: {selection}}}")
+    assert compared_cells(claim) == [(("NMU", n, strength),) for n, strength in cells]
     assert claim.others == ()
 
 
 @pytest.mark.parametrize("other", ["NMU off", '{schedule: "off"}', "{sparsity_strength: 0}"])
 def test_cells_are_compared_within_a_model(other: str) -> None:
     """Another label of the same axis, or other values, with all else equal, select the counterpart."""
-    claim = only(f"{{NMU late mild: time_to_success, below: {other}, at: every hidden_size}}")
-    assert meant(claim) == [(("NMU", n, 1), ("NMU", n, 0)) for n in (2, 3)]
+    claim = claim_of(f"{{NMU late mild: time_to_success, below: {other}, at: every hidden_size}}")
+    assert compared_cells(claim) == [(("NMU", n, 1), ("NMU", n, 0)) for n in (2, 3)]
     assert (claim.is_below, claim.limits) == (True, (0.0, 20_000.0))
 
 
 def test_metrics_with_limits_have_means_and_others_shares() -> None:
     """A metric without limits, or whose values differ by factors, is about more than half of the seeds."""
-    share = only("{NMU: sparsity_error, below: 0.001, at: every cell}")
+    share = claim_of("{NMU: sparsity_error, below: 0.001, at: every cell}")
     assert (share.is_of_share, share.limits) == (True, None)
     assert share.text.endswith("is below 0.001 in more than half of the solved trials, in every cell")
-    pair = only("{NMU: validation_mse, below: NAC-mul, at: every cell}")
+    pair = claim_of("{NMU: validation_mse, below: NAC-mul, at: every cell}")
     assert pair.text == "NMU: validation MSE is below that of NAC-mul in more than half of the seeds, in every cell"
 
 
@@ -87,12 +87,12 @@ def test_a_label_is_a_name_with_a_single_model() -> None:
     first, second = claims(
         "{late mild: solved_at, below: 15000}", "{NMU off: solved_at, exceeds: 2e3}", cells=single_cell
     )
-    assert meant(first) == [(("NMU", 2, 1),)]
+    assert compared_cells(first) == [(("NMU", 2, 1),)]
     assert second.text == "NMU off: mean solved at exceeds 2,000"
 
 
 @pytest.mark.parametrize(
-    ("line", "where", "message"),
+    ("line", "place", "message"),
     [
         ("{NMU late: success_rate, exceeds: 0.9}", "NMU late", "did you mean 'NMU late mild'?"),
         ("{NMU: success_rat, exceeds: 0.9}", "NMU", "did you mean 'success_rate'?"),
@@ -106,12 +106,12 @@ def test_a_label_is_a_name_with_a_single_model() -> None:
         ("{NMU: sparsity_error, below: NAC-mul}", "NMU", "covers only solved trials"),
     ],
 )
-def test_a_mistake_says_what_must_hold(line: str, where: str, message: str) -> None:
+def test_a_mistake_says_what_must_hold(line: str, place: str, message: str) -> None:
     """A claim's cells are checked, and mistakes have the line and the key."""
     with pytest.raises(SpecError) as caught:
         claims(line.replace("}", ", at: every cell}"))
     (problem,) = caught.value.problems
-    assert (problem.where, problem.line) == (f"claims[1].{where}", 13)
+    assert (problem.where, problem.line) == (f"claims[1].{place}", 13)
     assert message in problem.message
 
 
@@ -154,9 +154,9 @@ def test_mistakes_of_claims_stand_beside_others() -> None:
     with pytest.raises(SpecError) as caught:
         claims("{NMU: success_rate, at: every cell}", seeds="{until: {claims: decided, max: 10, batch: 20}}")
     assert [problem.where for problem in caught.value.problems] == ["seeds.until.batch", "claims[1]"]
-    both = GRID.replace("hidden_size: [2, 3]", "hidden_size: [2, 0]")
+    grid = GRID.replace("hidden_size: [2, 3]", "hidden_size: [2, 0]")
     with pytest.raises(SpecError) as caught:
-        claims("{NMUU: success_rate, exceeds: 0.9}", cells=both)
+        claims("{NMUU: success_rate, exceeds: 0.9}", cells=grid)
     assert [problem.where for problem in caught.value.problems] == ["grid.hidden_size[2]"]  # its cells are unknown
 
 

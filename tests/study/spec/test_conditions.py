@@ -131,10 +131,10 @@ def test_a_search_chooses_applicable_parameters(parsed: Any) -> None:
     points = [{"optimizer": "adam", "lr": 0.5}, {"optimizer": "sgd", "lr": 0.25, "momentum": 0.9}]
     spec = parsed(FUNCTION, ranges=RANGES, search=SEARCH, points=points)
     suggestions = Suggestions(Space(spec), spec.search)
-    asked = [suggestions.ask() for _ in range(20)]
-    assert asked[:2] == points
-    assert {("momentum" in choice, choice["optimizer"]) for choice in asked} == {(True, "sgd"), (False, "adam")}
-    assert Space(spec).cell(asked[0]).value("momentum") is None
+    choices = [suggestions.ask() for _ in range(20)]
+    assert choices[:2] == points
+    assert {("momentum" in choice, choice["optimizer"]) for choice in choices} == {(True, "sgd"), (False, "adam")}
+    assert Space(spec).cell(choices[0]).value("momentum") is None
 
 
 def test_the_winners_file_has_the_winners_cell(parsed: Any) -> None:
@@ -143,8 +143,8 @@ def test_the_winners_file_has_the_winners_cell(parsed: Any) -> None:
         params = {"optimizer": "adam", "lr": 0.5}
         cell = Space(spec).cell(params)
         text = winner_file(spec, Candidate(0, 0, params, cell.id))
-        again = {**yaml.safe_load(text), "study": "made", "seeds": 6}
-        assert make_plan(parsed({}, **again)).cells == (cell,)
+        keys = {**yaml.safe_load(text), "study": "made", "seeds": 6}
+        assert make_plan(parsed({}, **keys)).cells == (cell,)
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,11 @@ def parsed(folder: Path, overrides: tuple[str, ...] = (), **tables: Any) -> Spec
 
 
 def hyperparameters(spec: Spec) -> list[dict[str, Any]]:
-    others = {"code", "metrics", "iterations", "command", "results"}
-    return [{name: v for name, v in cell.values.items() if name not in others} for cell in make_plan(spec).cells]
+    function_keys = {"code", "metrics", "iterations", "command", "results"}
+    return [{name: v for name, v in cell.values.items() if name not in function_keys} for cell in make_plan(spec).cells]
 
 
-def seen(folder: Path, spec: Spec, values: Mapping[str, Any]) -> str:
+def received(folder: Path, spec: Spec, values: Mapping[str, Any]) -> str:
     """Call the study's function with some values, and return the values received."""
     assert spec.source_code is not None
     with CodeFolder(spec.source_code.unpacked()) as opened:
@@ -108,7 +108,7 @@ def test_fields_are_hyperparameters_and_functions_get_objects(folder: Path) -> N
     assert values == {
         "model.width": 8, "model.layers": [8, 8], "optimizer.name": "adam", "optimizer.lr": 1.0, "data.rows": 2,
     }  # fmt: skip
-    assert seen(folder, spec, values) == (
+    assert received(folder, spec, values) == (
         "(Model(width=8, layers=(8, 8)), Optimizer(name='adam', lr=1.0), {'rows': 2})"
     )
     assert spec.family.hyperparameters["optimizer.lr"].title == "learning rate"
@@ -119,7 +119,7 @@ def test_an_argument_config_is_the_whole_configuration(folder: Path) -> None:
     """Its fields have no prefix."""
     spec = parsed(folder, train="lab:whole", grid={"model.width": [8]}, fixed={"momentum": 0.5})
     (values,) = hyperparameters(spec)
-    assert seen(folder, spec, values) == (
+    assert received(folder, spec, values) == (
         "(Whole(model=Model(width=8, layers=(8, 8)), optimizer=Optimizer(name='adam', lr=0.1), momentum=0.5),)"
     )
 
@@ -128,13 +128,13 @@ def test_inapplicable_values_arent_passed(folder: Path) -> None:
     """The function's default applies."""
     spec = parsed(folder, train="lab:whole")
     (values,) = hyperparameters(spec)
-    assert "momentum=0.0" in seen(folder, spec, {**values, "momentum": None})
+    assert "momentum=0.0" in received(folder, spec, {**values, "momentum": None})
 
 
 def test_a_plain_config_has_the_files_values(folder: Path) -> None:
     spec = parsed(folder, train="lab:anything", fixed={"model": {"width": 8}}, grid={"lr": [0.1, 1]})
     assert hyperparameters(spec) == [{"model.width": 8, "lr": 0.1}, {"model.width": 8, "lr": 1.0}]
-    assert seen(folder, spec, hyperparameters(spec)[0]) == "({'model': {'width': 8}, 'lr': 0.1},)"
+    assert received(folder, spec, hyperparameters(spec)[0]) == "({'model': {'width': 8}, 'lr': 0.1},)"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_interpolations_are_replaced_for_each_trial(folder: Path, train: str, ex
     spec = parsed(folder, train=train, config="more.yaml", grid={"lr": [0.05, 0.1]})
     first, second = hyperparameters(spec)
     assert first == {"model.width": 8, "model.half": "${lr}", "lr": 0.05}
-    assert seen(folder, spec, second) == expected.replace("0.05", "0.1")
+    assert received(folder, spec, second) == expected.replace("0.05", "0.1")
 
 
 def test_nested_tables_are_dotted_names(folder: Path) -> None:
@@ -195,9 +195,9 @@ def test_a_configuration_file_gives_the_fixed_values(folder: Path) -> None:
     """The study's own values override it; the stored text needs no other file."""
     spec = parsed(folder, train="lab:anything", config="conf/config.yaml", grid={"model": {"width": [16]}})
     assert hyperparameters(spec) == [{"lr": 0.1, "model.act": "relu", "model.width": 16}]
-    again = parse_spec(spec.text, source="study.yaml", folder=folder)
+    reread = parse_spec(spec.text, source="study.yaml", folder=folder)
     (folder / "conf" / "config.yaml").unlink()
-    assert make_plan(again).cells == make_plan(spec).cells
+    assert make_plan(reread).cells == make_plan(spec).cells
 
 
 def test_a_program_gets_the_configuration_as_a_file(folder: Path) -> None:

@@ -76,12 +76,12 @@ def test_five_mistakes_are_reported_in_one_message() -> None:
         "zip.schedule[2].sparsity_end",
         "seeds",
     ]
-    told = [problem.message for problem in reported]
-    assert "did you mean 'mul'?" in told[0]
-    assert "NAC-mul has no sparsity regulariser" in told[1]
-    assert "did you mean 'hidden_size'?" in told[2]
-    assert "got start 20000 and end 10000" in told[3]
-    assert "at least 1" in told[4]
+    messages = [problem.message for problem in reported]
+    assert "did you mean 'mul'?" in messages[0]
+    assert "NAC-mul has no sparsity regulariser" in messages[1]
+    assert "did you mean 'hidden_size'?" in messages[2]
+    assert "got start 20000 and end 10000" in messages[3]
+    assert "at least 1" in messages[4]
 
 
 def test_mistakes_have_exit_code_2() -> None:
@@ -215,7 +215,7 @@ HUGE = "9" * 399
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("line", "message"),
     [
         (f"protocol: {{iterations: {HUGE}}}", "must fit into 64 bits, but got 999"),
         (f"grid: {{learning_rate: [{HUGE}]}}", "must fit into 64 bits, but got 999"),
@@ -234,10 +234,10 @@ HUGE = "9" * 399
         ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "lone surrogate"),
     ],
 )
-def test_mean_numbers_are_refused_before_anything_is_made_of_them(given: str, message: str) -> None:
+def test_mean_numbers_are_refused_before_anything_is_made_of_them(line: str, message: str) -> None:
     """An unrepresentable number is one mistake, found without an array of that size."""
     keys = {"study": "s", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
-    keys |= dict([given.split(": ", 1)])
+    keys |= dict([line.split(": ", 1)])
     text = "\n".join(f"{key}: {value}" for key, value in keys.items())
     tracemalloc.start()
     reported = problems(text)
@@ -507,7 +507,7 @@ seeds:
 def test_mistakes_of_until_are_reported_with_all_others() -> None:
     """Each mistake under `seeds` has its line and nearest name, in one message with mistakes of other tables."""
     reported = {problem.where: problem for problem in problems(UNTIL)}
-    assert {where: problem.line for where, problem in reported.items()} == {
+    assert {place: problem.line for place, problem in reported.items()} == {
         "grid.hiden_size": 6,
         "seeds.until.half_width": 9,
         "seeds.until.different_form": 10,
@@ -520,8 +520,8 @@ def test_mistakes_of_until_are_reported_with_all_others() -> None:
 
 def test_one_of_both_ends_must_be_given() -> None:
     """A width and a compared model are two questions: both together are a mistake at `until`."""
-    both = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
-    (problem,) = problems(both.replace("- NMU", "- NMU\n  - NAC-mul"))
+    text = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
+    (problem,) = problems(text.replace("- NMU", "- NMU\n  - NAC-mul"))
     assert (problem.where, problem.line) == ("seeds.until", 9)
     assert (
         problem.message

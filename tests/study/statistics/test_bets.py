@@ -65,8 +65,8 @@ def test_an_interval_ends_at_the_evidence_of_40(values: list[float]) -> None:
     assert np.mean(values) - 1e-9 <= high <= 1
     for end, outside in ((low, low - 1e-3), (high, high + 1e-3)):
         if 0 < outside < 1:
-            both = evidence(values, outside)
-            assert (both.above if end == low else both.below) >= 40 * (1 - 1e-6)
+            bets = evidence(values, outside)
+            assert (bets.above if end == low else bets.below) >= 40 * (1 - 1e-6)
 
 
 def test_intervals_hold_at_all_looks_together() -> None:
@@ -78,7 +78,7 @@ def test_intervals_hold_at_all_looks_together() -> None:
     for _ in range(400):
         drawn = rng.beta(0.5, 1.5, size=100)
         looks = [evidence(drawn[:n], 0.25) for n in range(5, 101, 5)]
-        missed += any(max(both.above, both.below) >= 40 for both in looks)
+        missed += any(max(bets.above, bets.below) >= 40 for bets in looks)
     assert missed <= 400 * 0.05 + 3 * math.sqrt(400 * 0.05 * 0.95)
 
 

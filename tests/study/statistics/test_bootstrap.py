@@ -147,8 +147,8 @@ def test_units_change_nothing(bound, values, scale, offset):
 def test_a_mirrored_sample_has_nearly_the_mirrored_interval(bound):
     """Negation exchanges the ends, apart from the resampling error."""
     x = np.random.default_rng(8).lognormal(size=30)
-    there, back = bound(x), -bound(-x)[:, ::-1]
-    assert back == pytest.approx(there, abs=0.1 * widths(there)[0])
+    interval, mirrored = bound(x), -bound(-x)[:, ::-1]
+    assert mirrored == pytest.approx(interval, abs=0.1 * widths(interval)[0])
 
 
 @given(VALUES, st.sampled_from([0.01, 0.5, 0.95, 0.999]))

@@ -90,8 +90,8 @@ def test_rates_have_the_binomial_test() -> None:
 def test_a_claim_is_decided_at_the_first_clear_look() -> None:
     """Clear seeds decide it in the first batch, whatever comes later."""
     test = ClaimTest(LOOKS)
-    shown = test.follow([sample([1.0] * 20 + [0.0] * 40)])
-    assert (shown.state, shown.seeds, shown.hold) == ("shown", (20,), (True,))
+    supported = test.follow([sample([1.0] * 20 + [0.0] * 40)])
+    assert (supported.state, supported.seeds, supported.hold) == ("shown", (20,), (True,))
     refuted = test.follow([sample([0.0] * 20 + [1.0] * 40)])
     assert (refuted.state, refuted.seeds, refuted.hold) == ("refuted", (20,), (False,))
 
@@ -206,8 +206,8 @@ def test_a_repeated_look_spends_no_error() -> None:
     earlier = (EarlierLook(20, 0.05), EarlierLook(40, 0.025))
     assert ClaimTest((20,), earlier=earlier).shares("rate") == (0.0, 0.05)
     assert ClaimTest((20,), earlier=earlier).total_error("rate") == pytest.approx(0.075)
-    others = (EarlierLook(20, 0.05, is_of_first=False),)
-    assert ClaimTest((20,), earlier=others).shares("rate") == (0.0, 0.025)
+    other_seeds = (EarlierLook(20, 0.05, is_of_first=False),)
+    assert ClaimTest((20,), earlier=other_seeds).shares("rate") == (0.0, 0.025)
 
 
 def test_the_verdict_of_an_earlier_last_look_stays() -> None:

@@ -52,9 +52,11 @@ def test_pairs_give_the_same_one_by_one() -> None:
             if p != q:
                 kind = "row" if i == k else "column" if j == m else "none"
                 products[kind].append(values[p] * values[q])
-    row, column, none = (float(np.mean(pair_products)) for pair_products in products.values())
-    left = float(np.mean(values**2)) - row - column + none
-    assert _variances(np.where(mask, y, 0.0), mask, False).tolist() == pytest.approx([row - none, column - none, left])
+    row, column, unrelated = (float(np.mean(pair_products)) for pair_products in products.values())
+    residual = float(np.mean(values**2)) - row - column + unrelated
+    assert _variances(np.where(mask, y, 0.0), mask, False).tolist() == pytest.approx(
+        [row - unrelated, column - unrelated, residual]
+    )
 
 
 @pytest.mark.parametrize("is_nested", [False, True])
@@ -160,8 +162,8 @@ def test_seeds_are_left_out_one_at_a_time() -> None:
     y = np.where(mask, y, 0.0)
     center, total, below = _logits(y, mask, False), np.zeros(3), np.zeros(3)
     for axis, n in enumerate(y.shape):
-        left = [_logits(np.delete(y, k, axis), np.delete(mask, k, axis), False) for k in range(n)]
-        variance = (n - 1) * np.var(left, axis=0)
+        estimates = [_logits(np.delete(y, k, axis), np.delete(mask, k, axis), False) for k in range(n)]
+        variance = (n - 1) * np.var(estimates, axis=0)
         total, below = total + variance, below + variance**2 / (n - 1)
     reach = special.stdtrit(total**2 / below, 0.975) * np.sqrt(total)
     low, high = _jackknife(y, mask, False, 0.025)
@@ -172,9 +174,9 @@ def test_seeds_are_left_out_one_at_a_time() -> None:
 def test_new_seeds_of_the_dominant_source_add_most() -> None:
     """New seeds of a source without effect add no precision, and plain seeds add the most."""
     shares = VarianceShares((1, 0, 0), ((0, 1), (0, 1), (0, 1)), (0.2, 0.0, 0.0), (10, 10), 100)
-    first, second, both = shares.errors_after(100)
+    first, second, plain = shares.errors_after(100)
     assert second == shares.standard_error
-    assert both < first < second
+    assert plain < first < second
     assert first == pytest.approx(math.sqrt(0.2 / 20))
 
 

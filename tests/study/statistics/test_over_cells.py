@@ -43,10 +43,10 @@ def test_seeds_in_common_make_the_interval_wider():
     """Copies of one cell add no information; cells with their own seeds do."""
     (sample,) = drawn(1, 20).samples
     copies = SeedValues(dict.fromkeys(range(8), sample))
-    others = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
+    independent = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
     single, same, apart = (
         np.subtract(*reversed(statistics.interquartile_mean_over_cells(values).interval))
-        for values in (SeedValues({0: sample}), copies, others)
+        for values in (SeedValues({0: sample}), copies, independent)
     )
     assert same >= single
     assert apart == pytest.approx(same / math.sqrt(8), rel=0.2)
@@ -77,8 +77,8 @@ def test_cells_that_lack_some_seeds_have_an_interval():
     """Resamples that leave a cell without a seed don't count."""
     values = drawn(2, 12).by_cell
     incomplete = SeedValues({**values, "few": {seed: 0.1 * seed for seed in range(6, 12)}})
-    both = statistics.interquartile_mean_over_cells(incomplete)
-    assert both.interval[0] < both.value < both.interval[1]
+    estimate = statistics.interquartile_mean_over_cells(incomplete)
+    assert estimate.interval[0] < estimate.value < estimate.interval[1]
 
 
 def test_an_interquartile_mean_of_infinity_is_refused():
@@ -122,8 +122,8 @@ def test_the_band_of_many_cells_is_narrower_unless_they_are_copies():
     single = statistics.performance_profile(SeedValues({0: sample}), higher_is_better=True).reach
     copies = SeedValues(dict.fromkeys(range(8), sample))
     assert statistics.performance_profile(copies, higher_is_better=True).reach == pytest.approx(single, rel=1e-4)
-    others = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
-    assert 0.25 * single < statistics.performance_profile(others, higher_is_better=True).reach < 0.5 * single
+    independent = SeedValues({cell: {(cell, seed): value for seed, value in sample.items()} for cell in range(8)})
+    assert 0.25 * single < statistics.performance_profile(independent, higher_is_better=True).reach < 0.5 * single
     equal = SeedValues({cell: dict.fromkeys(range(20), 1.0) for cell in range(8)})
     assert statistics.performance_profile(equal, higher_is_better=True).reach == pytest.approx(single, rel=1e-4)
 
@@ -150,8 +150,8 @@ def test_with_seeds_of_their_own_the_probability_is_that_of_mann_and_whitney():
             for a, b in zip(samples(first), samples(second), strict=True)
         ]
     )
-    both = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
-    assert both.value == pytest.approx(expected)
+    probability = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
+    assert probability.value == pytest.approx(expected)
     lower = statistics.probability_of_improvement(of=first, over=second, higher_is_better=False)
     assert lower.value == pytest.approx(1 - expected)
 
@@ -194,11 +194,11 @@ def test_a_sweep_of_few_seeds_is_no_certainty():
     ends = []
     for n in (3, 5, 20):
         first, second = drawn(2, n, shift=99.0), drawn(2, n, seed=1)
-        both = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
+        probability = statistics.probability_of_improvement(of=first, over=second, higher_is_better=True)
         t = stats.t.ppf(0.975, n - 1)
-        assert (both.value, both.interval[1]) == (1.0, pytest.approx(1.0))
-        assert both.interval[0] == pytest.approx(n / (n + t * t))
-        ends.append(both.interval[0])
+        assert (probability.value, probability.interval[1]) == (1.0, pytest.approx(1.0))
+        assert probability.interval[0] == pytest.approx(n / (n + t * t))
+        ends.append(probability.interval[0])
     assert ends == sorted(ends)
 
 

@@ -139,37 +139,37 @@ def test_sign_flips_of_zeros_and_ones_are_mcnemar():
 def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
     """The drawn subsets are deterministic, and their p-value is near the exact one."""
     differences = np.random.default_rng(0).normal(0.3, 1.0, 60)
-    both = statistics.sign_flip(differences)
-    assert both == statistics.sign_flip(differences)
-    assert both.p_value == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.005)
-    assert both.interval == pytest.approx(tuple(stats.ttest_1samp(differences, 0).confidence_interval()), abs=0.02)
+    test = statistics.sign_flip(differences)
+    assert test == statistics.sign_flip(differences)
+    assert test.p_value == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.005)
+    assert test.interval == pytest.approx(tuple(stats.ttest_1samp(differences, 0).confidence_interval()), abs=0.02)
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-9, 1.0, 1e150, 1e307])
 def test_the_unit_of_differences_makes_no_difference(unit):
     """p-values are equal in all units, and estimates and intervals scale."""
     differences = np.array([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])
-    both, other = statistics.sign_flip(differences), statistics.sign_flip(unit * differences)
-    assert other.p_value == both.p_value
-    assert other.estimate / unit == pytest.approx(both.estimate)
-    assert [end / unit for end in other.interval] == pytest.approx(both.interval)
+    test, scaled = statistics.sign_flip(differences), statistics.sign_flip(unit * differences)
+    assert scaled.p_value == test.p_value
+    assert scaled.estimate / unit == pytest.approx(test.estimate)
+    assert [end / unit for end in scaled.interval] == pytest.approx(test.interval)
 
 
 @pytest.mark.parametrize("seeds", [10, 40])
 @pytest.mark.parametrize(("small", "great"), [(1e-9, 1e5), (5e-324, 1.7e308)])
 def test_a_method_worse_on_all_seeds_is_worse_at_any_scale(seeds, small, great):
     """A large difference beside small ones of the same sign doesn't change the exact p-value."""
-    both = statistics.sign_flip([small] * (seeds - 1) + [great])
-    assert both.p_value == statistics.least_p_value(seeds)
-    assert 0 < both.interval[0] <= both.estimate <= great
+    test = statistics.sign_flip([small] * (seeds - 1) + [great])
+    assert test.p_value == statistics.least_p_value(seeds)
+    assert 0 < test.interval[0] <= test.estimate <= great
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=10))
 def test_the_interval_of_any_numbers_excludes_zero_exactly_where_the_test_rejects(differences):
     """At every level near possible p-values, p-value and interval agree."""
     for confidence in (0.5, 0.75, 0.9, 0.95):
-        both = statistics.sign_flip(differences, confidence)
-        assert (both.interval[0] > 0 or both.interval[1] < 0) == (both.p_value <= 1 - confidence)
+        test = statistics.sign_flip(differences, confidence)
+        assert (test.interval[0] > 0 or test.interval[1] < 0) == (test.p_value <= 1 - confidence)
 
 
 def test_differences_that_cancel_are_ties():
@@ -338,10 +338,10 @@ def test_constant_outcomes_have_no_trend():
 def test_very_many_seeds_are_flipped_in_blocks():
     """The p-value and interval of 50,000 seeds are near Student's, with little memory."""
     differences = np.random.default_rng(9).normal(0.01, 1.0, 50_000)
-    both, expected = statistics.sign_flip(differences), stats.ttest_1samp(differences, 0)
-    assert both.p_value == pytest.approx(expected.pvalue, abs=0.01)
-    assert both.interval == pytest.approx(tuple(expected.confidence_interval()), abs=0.001)
+    test, expected = statistics.sign_flip(differences), stats.ttest_1samp(differences, 0)
+    assert test.p_value == pytest.approx(expected.pvalue, abs=0.01)
+    assert test.interval == pytest.approx(tuple(expected.confidence_interval()), abs=0.001)
     assert statistics.sign_flip(differences + 1).p_value < 1e-300
     great = statistics.sign_flip(1e307 * differences)
-    assert great.p_value == both.p_value
-    assert great.interval == pytest.approx(tuple(1e307 * end for end in both.interval))
+    assert great.p_value == test.p_value
+    assert great.interval == pytest.approx(tuple(1e307 * end for end in test.interval))

@@ -170,11 +170,11 @@ def test_times_of_pairs_and_without_pairs_are_log_rank_tests():
     assert paired.p_value == pytest.approx(statistics.paired_log_rank([first, second]).p_value)
     unpaired = statistics.partly_paired_times(NO_TIMES, NO_TIMES, first, second)
     assert unpaired.p_value == pytest.approx(statistics.log_rank([first, second]).p_value)
-    both = statistics.partly_paired_times(first, second, times(2, 15, 1.0), times(3, 10, 2.5))
-    for test in (paired, unpaired, both):
+    combined = statistics.partly_paired_times(first, second, times(2, 15, 1.0), times(3, 10, 2.5))
+    for test in (paired, unpaired, combined):
         assert test.p_value < 0.05
         assert 0 < test.interval[0] < test.estimate < test.interval[1]
-    assert (both.pairs, both.first_alone, both.second_alone) == (20, 15, 10)
+    assert (combined.pairs, combined.first_alone, combined.second_alone) == (20, 15, 10)
 
 
 def test_times_that_can_not_be_compared_are_not_tested():

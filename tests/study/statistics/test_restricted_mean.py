@@ -99,11 +99,11 @@ def test_more_confidence_is_a_wider_interval(trials):
 def test_units_of_time_change_nothing(trials, unit):
     """In other units (seconds for iterations) mean, error and interval are the same times."""
     times, solved = columns(trials)
-    here = statistics.restricted_means(times, solved, until=UNTIL)
-    there = statistics.restricted_means([t * unit for t in times], solved, until=UNTIL * unit)
+    means = statistics.restricted_means(times, solved, until=UNTIL)
+    scaled_means = statistics.restricted_means([t * unit for t in times], solved, until=UNTIL * unit)
     for name, rel in (("mean", 1e-6), ("standard_error", 1e-6), ("interval", 1e-7)):
-        expected = getattr(here, name) * unit
-        assert getattr(there, name) == pytest.approx(expected, rel=rel, abs=1e-9 * unit, nan_ok=True)
+        expected = getattr(means, name) * unit
+        assert getattr(scaled_means, name) == pytest.approx(expected, rel=rel, abs=1e-9 * unit, nan_ok=True)
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), CONFIDENCES)

@@ -48,11 +48,11 @@ def test_beta_interval_of_small_values_is_the_gamma_interval():
 def test_beta_interval_is_symmetric(values):
     """Measuring from the upper end mirrors the interval."""
     x = np.array(values)
-    here, there = statistics.beta_mean_intervals([*x, *(0.5 - x)], [len(x)] * 2)
-    if np.isnan([*here, *there]).any():
-        assert np.ptp(x) < 1e-5 or np.isnan([*here, *there]).all()
+    interval, mirrored = statistics.beta_mean_intervals([*x, *(0.5 - x)], [len(x)] * 2)
+    if np.isnan([*interval, *mirrored]).any():
+        assert np.ptp(x) < 1e-5 or np.isnan([*interval, *mirrored]).all()
         return
-    assert 0.5 - there[::-1] == pytest.approx(here, rel=1e-3, abs=1e-9)
+    assert 0.5 - mirrored[::-1] == pytest.approx(interval, rel=1e-3, abs=1e-9)
 
 
 @given(st.lists(st.one_of(st.just(0.0), st.just(0.5), st.floats(0, 0.5)), max_size=30))

@@ -127,9 +127,9 @@ def test_log_rank_ignores_uninformative_samples():
     test = statistics.log_rank([quick, slow])
     assert test.degrees_of_freedom == 1
     for nothing in (([], []), ([0.5, 0.5], [False, False])):
-        again = statistics.log_rank([quick, nothing, slow])
-        assert again.degrees_of_freedom == 1
-        assert again.statistic == pytest.approx(test.statistic, rel=1e-9)
+        with_uninformative = statistics.log_rank([quick, nothing, slow])
+        assert with_uninformative.degrees_of_freedom == 1
+        assert with_uninformative.statistic == pytest.approx(test.statistic, rel=1e-9)
     assert statistics.log_rank([quick, quick]).p_value == pytest.approx(1.0)
 
 

@@ -21,17 +21,17 @@ def outcomes(n, *means, seed=0, scale=1.0):
 def test_methods_without_alternatives_are_compared_by_sign_flips():
     """With a single value, nothing is chosen, and the result equals the plain paired test."""
     first, second = outcomes(12, 0.6, seed=1), outcomes(12, 0.0, seed=2)
-    both, plain = tuned_difference(first, second, higher_is_better=True), sign_flip((first - second)[:, 0])
-    assert (both.estimate, both.p_value) == pytest.approx((plain.estimate, plain.p_value))
-    assert both.interval == pytest.approx(plain.interval)
-    assert both.first.scores == pytest.approx(tuple(first[:, 0]))
+    comparison, plain = tuned_difference(first, second, higher_is_better=True), sign_flip((first - second)[:, 0])
+    assert (comparison.estimate, comparison.p_value) == pytest.approx((plain.estimate, plain.p_value))
+    assert comparison.interval == pytest.approx(plain.interval)
+    assert comparison.first.scores == pytest.approx(tuple(first[:, 0]))
 
 
 def test_each_seed_is_evaluated_where_the_halves_without_it_do_best():
     """The scores equal those of a plain loop over splits, and the estimate is the difference of their means."""
     first, second, splits = outcomes(9, 0.0, 0.2, 0.1, seed=3), outcomes(9, 0.0, 0.1, seed=4), 6
-    both = tuned_difference(first, second, higher_is_better=True, splits=splits)
-    for method, values in ((both.first, first), (both.second, second)):
+    comparison = tuned_difference(first, second, higher_is_better=True, splits=splits)
+    for method, values in ((comparison.first, first), (comparison.second, second)):
         scores, wins = np.zeros(9), [0] * values.shape[1]
         for half in halved(9, splits).astype(bool):
             best = int(np.argmax(values[half].mean(axis=0)))
@@ -39,7 +39,7 @@ def test_each_seed_is_evaluated_where_the_halves_without_it_do_best():
             scores[~half] += values[~half, best] / splits
         assert method.scores == pytest.approx(scores)
         assert method.wins == tuple(wins)
-    assert both.estimate == pytest.approx(np.mean(both.first.scores) - np.mean(both.second.scores))
+    assert comparison.estimate == pytest.approx(np.mean(comparison.first.scores) - np.mean(comparison.second.scores))
 
 
 @pytest.mark.parametrize("missing", [(), [(0, 1), (4, 2), (5, 0)]])
@@ -66,24 +66,24 @@ def test_p_value_interval_and_estimate_have_one_direction(n):
     verdicts = set()
     for seed in range(60):
         first, second = outcomes(n, 0.0, 0.3, seed=seed), outcomes(n, 1.0, 0.8, -1.0, seed=100 + seed)
-        both = tuned_difference(first, second, higher_is_better=seed % 2 == 0)
-        low, high = both.interval
-        assert low <= both.estimate <= high
-        assert (low > 0 or high < 0) == (both.p_value <= 0.05)
-        verdicts.add(both.p_value <= 0.05)
+        comparison = tuned_difference(first, second, higher_is_better=seed % 2 == 0)
+        low, high = comparison.interval
+        assert low <= comparison.estimate <= high
+        assert (low > 0 or high < 0) == (comparison.p_value <= 0.05)
+        verdicts.add(comparison.p_value <= 0.05)
     assert verdicts == {True, False}
 
 
 def test_exchanged_and_negated_methods_have_the_mirrored_difference():
     """The second minus the first, and losses instead of scores, have the same test."""
     first, second = outcomes(15, 0.0, 0.4, seed=6), outcomes(15, 0.2, seed=7)
-    both = tuned_difference(first, second, higher_is_better=True)
-    for other in (
+    comparison = tuned_difference(first, second, higher_is_better=True)
+    for mirrored in (
         tuned_difference(second, first, higher_is_better=True),
         tuned_difference(-first, -second, higher_is_better=False),
     ):
-        assert (-other.estimate, other.p_value) == pytest.approx((both.estimate, both.p_value))
-        assert [-end for end in reversed(other.interval)] == pytest.approx(both.interval)
+        assert (-mirrored.estimate, mirrored.p_value) == pytest.approx((comparison.estimate, comparison.p_value))
+        assert [-end for end in reversed(mirrored.interval)] == pytest.approx(comparison.interval)
 
 
 def drawn(laws, n=10, studies=400):
@@ -126,34 +126,36 @@ def test_a_value_that_most_seeds_miss_is_not_chosen():
     """It is named, and wins no half, however good its few outcomes are."""
     first, second = outcomes(10, 0.0, 9.0, seed=9), outcomes(10, 0.0, seed=10)
     first[:6, 1] = np.nan
-    both = tuned_difference(first, second, higher_is_better=True)
-    assert both.first.left_out == (1,)
-    assert both.first.wins == (40, 0)
+    comparison = tuned_difference(first, second, higher_is_better=True)
+    assert comparison.first.left_out == (1,)
+    assert comparison.first.wins == (40, 0)
     alone = tuned_difference(first[:, :1], second, higher_is_better=True)
-    assert both.first.scores == alone.first.scores
-    assert both.interval == pytest.approx(alone.interval)
+    assert comparison.first.scores == alone.first.scores
+    assert comparison.interval == pytest.approx(alone.interval)
 
 
 def test_seeds_without_the_chosen_values_are_left_out():
     """Only seeds with outcomes of both methods, at the chosen values, are compared."""
     first, second = outcomes(10, 0.0, 9.0, seed=11), outcomes(10, 0.0, seed=12)
     first[2, 1] = second[7, 0] = np.nan
-    both = tuned_difference(first, second, higher_is_better=True)
-    assert both.seeds == (0, 1, 3, 4, 5, 6, 8, 9)
-    kept = list(both.seeds)
-    assert both == replace(tuned_difference(first[kept], second[kept], higher_is_better=True), seeds=both.seeds)
+    comparison = tuned_difference(first, second, higher_is_better=True)
+    assert comparison.seeds == (0, 1, 3, 4, 5, 6, 8, 9)
+    kept = list(comparison.seeds)
+    assert comparison == replace(
+        tuned_difference(first[kept], second[kept], higher_is_better=True), seeds=comparison.seeds
+    )
 
 
 def test_diverged_trials_are_worse_than_any_other():
     """Infinite losses are compared by ranks, and a method that diverges loses often."""
     first, second = outcomes(12, 0.0, 0.1, seed=13), outcomes(12, 0.0, seed=14)
     second[:9] = math.inf
-    both = tuned_difference(first, second, higher_is_better=False)
-    assert both.is_ranked
-    assert both.p_value <= 0.05
-    assert both.interval[1] < 0
-    assert both.second.outcomes[:9] == (math.inf,) * 9
-    assert 0 < min(both.first.scores) < max(both.second.scores) <= 1
+    comparison = tuned_difference(first, second, higher_is_better=False)
+    assert comparison.is_ranked
+    assert comparison.p_value <= 0.05
+    assert comparison.interval[1] < 0
+    assert comparison.second.outcomes[:9] == (math.inf,) * 9
+    assert 0 < min(comparison.first.scores) < max(comparison.second.scores) <= 1
     diverging = np.where([[False, True]], np.where(np.arange(12)[:, None] < 8, math.inf, first - 5), first)
     assert tuned_difference(diverging, second, higher_is_better=False).first.wins == (40, 0)
 
@@ -162,9 +164,13 @@ def test_ranks_ignore_the_scale():
     """With an infinite outcome, any increasing function of the others leaves the test unchanged."""
     first, second = outcomes(12, 0.0, 0.1, seed=15), outcomes(12, 0.5, seed=16)
     second[0] = math.inf
-    both = tuned_difference(first, second, higher_is_better=False)
-    other = tuned_difference(np.exp(first), np.exp(second), higher_is_better=False)
-    assert (both.estimate, both.interval, both.p_value) == (other.estimate, other.interval, other.p_value)
+    comparison = tuned_difference(first, second, higher_is_better=False)
+    rescaled = tuned_difference(np.exp(first), np.exp(second), higher_is_better=False)
+    assert (comparison.estimate, comparison.interval, comparison.p_value) == (
+        rescaled.estimate,
+        rescaled.interval,
+        rescaled.p_value,
+    )
 
 
 def test_too_few_seeds_and_equal_scores_have_no_test():

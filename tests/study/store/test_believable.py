@@ -46,10 +46,10 @@ FORGED: dict[str, tuple[pa.Table, str]] = {
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-@pytest.mark.parametrize("what", FORGED)
-def test_forged_rows_count_nowhere(study: StudyStore, what: str, read_only: bool) -> None:
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_rows_count_nowhere(study: StudyStore, forgery: str, read_only: bool) -> None:
     """A file with changed rows is named with the reason; its trials aren't done, and other files are read."""
-    table, reason = FORGED[what]
+    table, reason = FORGED[forgery]
     fill(study, OTHER_PACK, [solved(3)])
     store(study, PACK, table)
     reader = Store(study.where.rpartition("/")[0], read_only=read_only).study("demo")
@@ -72,8 +72,8 @@ def test_many_files_are_checked_together_and_only_the_forged_ones_go(study: Stud
     for number in range(20):
         results = [solved(number)] if number % 2 else [failed(number)]
         store(study, f"{number:04x}", results_table(results), SOURCE)
-    for what, (table, _) in FORGED.items():
-        store(study, what.replace(" ", "-"), table)
+    for forgery, (table, _) in FORGED.items():
+        store(study, forgery.replace(" ", "-"), table)
     assert sorted(study.read_results()["seed"].to_pylist()) == list(range(20))
     assert len(study.notices) == len(FORGED)
     assert len(study.pack_ids()) == 20

@@ -78,8 +78,8 @@ def test_a_study_comes_back_byte_for_byte(study: StudyStore, tmp_path: Path) -> 
     assert (read.study, read.trials, read.files) == ("demo", 3, written.files) == (written.study, 3, read.files)
     for key in read.files:
         assert (tmp_path / "there" / "demo" / key).read_bytes() == study.read_file(key)
-    there = Store(tmp_path / "there", read_only=True).study("demo")
-    assert there.read_results().equals(study.read_results())
+    imported = Store(tmp_path / "there", read_only=True).study("demo")
+    assert imported.read_results().equals(study.read_results())
 
 
 def test_the_same_study_makes_the_same_bytes(local: StudyStore, tmp_path: Path) -> None:

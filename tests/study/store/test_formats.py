@@ -137,9 +137,9 @@ def test_a_grid_of_any_version_is_read(root: str) -> None:
         "55b1404ccfd11e0b",
     )
     ((pack, trials, iteration),) = study.checkpoints()
-    kept = study.load_checkpoint(pack)
-    assert kept is not None
-    assert (pack, len(trials), iteration, kept.engine) == (HALF_DONE, 1, 12000, "fused")
+    checkpoint = study.load_checkpoint(pack)
+    assert checkpoint is not None
+    assert (pack, len(trials), iteration, checkpoint.engine) == (HALF_DONE, 1, 12000, "fused")
     assert study.attempt() in {"6766bab60a6e4ea4bea9d96151f54179", "c528eb7253a04c279df6fe77c86ed04d"}
     assert study.provenances()[0]["packages"]["seeded-study"] == "0.1.0"
     assert study.notices == []
@@ -189,10 +189,10 @@ def planned(study: StudyStore) -> Plan:
 
 def run_again(root: Path, name: str) -> str:
     """Run the last given study of the store in this process."""
-    told = Console(file=io.StringIO(), width=1000)
+    console = Console(file=io.StringIO(), width=1000)
     study = Study(name, Where(str(root), "off"), planned(Store(root).study(name)).spec)
-    assert study.train(told, local=True) is Ending.FINISHED
-    return told.file.getvalue()
+    assert study.train(console, local=True) is Ending.FINISHED
+    return console.file.getvalue()
 
 
 @pytest.fixture
@@ -247,8 +247,10 @@ def test_studies_of_two_versions_adopt_from_each_other(local: Path, version: int
     grid, source = (Store(local).study(name) for name in ("grid", "other"))
     assert Store(local).adopt("grid", source.done()) == 6
     done = pa.array(sorted(source.done()))
-    given = source.read_results()
-    assert table_results(grid.read_results()) == table_results(given.filter(pc.is_in(given["trial_id"], done)))
+    source_results = source.read_results()
+    assert table_results(grid.read_results()) == table_results(
+        source_results.filter(pc.is_in(source_results["trial_id"], done))
+    )
     for read in (StudyStore.read_curves, StudyStore.read_weights):
         assert repr(read(grid).to_pylist()) == repr(read(source).to_pylist())  # has NaN
     assert list(grid.read_results()["cell_id"]) == [pa.scalar(c.id) for c in table_cells(grid.read_results())]
@@ -360,9 +362,9 @@ def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.M
     assert study.read_curves().schema.field("iteration").type == pa.list_(pa.int32())
     assert sum(study.has_pack(pack) for pack in study.pack_ids()) == 3
     assert {source["packages"]["seeded-study"] for source in study.provenances()} == {"0.1.0"}
-    kept = study.load_checkpoint(HALF_DONE)
-    assert kept is not None
-    assert kept.training_s > 1000.0
+    checkpoint = study.load_checkpoint(HALF_DONE)
+    assert checkpoint is not None
+    assert checkpoint.training_s > 1000.0
     assert study.notices == []
     assert study._folder.names("quarantine", "") == []
 
@@ -384,15 +386,15 @@ def test_the_next_version_trains_nothing_again(
 def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another study of the store adopts trials of both versions' files, and writes the new format."""
     raise_version(monkeypatch)
-    grid, again = (Store(local).study(name) for name in ("grid", "again"))
+    grid, adopter = (Store(local).study(name) for name in ("grid", "again"))
     new = next(trial for trial in planned(grid).trials if trial.seed == 2)
     grid.write_pack("new", [Result(trial=new, outcome=Outcome.DIVERGED)], [], [], {"created_at": "never"})
     assert Store(local).adopt("again", grid.done()) == 7
     assert {version_of_file(path) for path in (local / "again" / "results").iterdir()} == {NEXT}
-    kept = grid.read_results().filter(pc.is_in(grid.read_results()["trial_id"], pa.array(sorted(grid.done()))))
-    assert again.read_results().equals(kept)
+    adopted = grid.read_results().filter(pc.is_in(grid.read_results()["trial_id"], pa.array(sorted(grid.done()))))
+    assert adopter.read_results().equals(adopted)
     for read in (StudyStore.read_curves, StudyStore.read_weights):
-        assert repr(read(again).to_pylist()) == repr(read(grid).to_pylist())  # has NaN
+        assert repr(read(adopter).to_pylist()) == repr(read(grid).to_pylist())  # has NaN
 
 
 def test_a_checkpoint_without_an_upgrade_is_trained_anew(
@@ -407,10 +409,10 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
         if pack_of_trials.id == HALF_DONE
     ]
     work = PackWork(str(local), "grid", grid.begin_attempt(), "fused", "cpu")
-    told = [event.text for event in work(pack) if isinstance(event, Notice)]
-    assert len(told) == 1
-    assert f"{HALF_DONE}.npz was written by an earlier package (schema version {version})" in told[0]
-    assert "trained from the beginning" in told[0]
+    notices = [event.text for event in work(pack) if isinstance(event, Notice)]
+    assert len(notices) == 1
+    assert f"{HALF_DONE}.npz was written by an earlier package (schema version {version})" in notices[0]
+    assert "trained from the beginning" in notices[0]
     assert went_on_from == []
     assert grid.has_pack(HALF_DONE)
     assert not (local / "grid" / "quarantine").exists()

@@ -102,8 +102,8 @@ def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: Stu
     known = criterion().reference_of
     one_question = criterion(reference_of={CELLS["learner", 2].id: known[CELLS["learner", 2].id]})
     by_bound = trial("learner", 3, 0, 2.0, outcome=Outcome.SOLVED)
-    others = [trial("learner", 3, seed, 99.0) for seed in (1, 2)]
-    write(folder, "l3", [replace(by_bound, criterion="loss < 9", solved_at_iteration=20), *others])
+    unsolved = [trial("learner", 3, seed, 99.0) for seed in (1, 2)]
+    write(folder, "l3", [replace(by_bound, criterion="loss < 9", solved_at_iteration=20), *unsolved])
     left_out = rows(folder.judged_by(one_question).read_results(), "learner", 3)
     assert {(row["outcome"], row["criterion"]) for row in left_out} == {("finished", None)}
 
@@ -122,8 +122,8 @@ def test_a_changed_criterion_judges_trials_anew(folder: StudyStore) -> None:
     """A study that gains or loses references discards its trials' earlier judgements."""
     before = folder.judged_by(criterion()).read_results()
     by_bound = trial("learner", 2, 0, 2.0, outcome=Outcome.SOLVED)
-    others = [trial("learner", 2, seed, 99.0) for seed in (1, 2)]
-    write(folder, "l2", [replace(by_bound, criterion="loss < 9", solved_at_iteration=20), *others])
+    unsolved = [trial("learner", 2, seed, 99.0) for seed in (1, 2)]
+    write(folder, "l2", [replace(by_bound, criterion="loss < 9", solved_at_iteration=20), *unsolved])
     first = rows(folder.judged_by(criterion()).read_results(), "learner", 2)[0]
     assert (first["solved_at_iteration"], first["criterion"]) == (10, rows(before, "learner", 2)[0]["criterion"])
     assert rows(folder.judged_by({"loss": Bound(below=9)}).read_results(), "learner", 2)[0]["criterion"] == "loss < 9"
@@ -160,9 +160,9 @@ def test_a_trial_that_was_trained_again_is_read_again(folder: StudyStore, curves
     """The cache identifies the judged training, not only the trial's id."""
     judged = folder.judged_by(criterion())
     judged.write_judgements(judged.read_results())
-    again = [replace(trial("learner", 2, seed, 2.0), training_s=7.25) for seed in range(3)]
+    retrained = [replace(trial("learner", 2, seed, 2.0), training_s=7.25) for seed in range(3)]
     folder.write_pack(
-        "l2", again, [replace(curve(result), iteration=np.array([0, 15, 20])) for result in again], [], {}
+        "l2", retrained, [replace(curve(result), iteration=np.array([0, 15, 20])) for result in retrained], [], {}
     )
     assert [row["solved_at_iteration"] for row in rows(judged.read_results(), "learner", 2)] == [15] * 3
     assert curves_read == [10, 3]

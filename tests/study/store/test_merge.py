@@ -22,7 +22,7 @@ def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> StudyStore:
+def other_study(tmp_path: Path) -> StudyStore:
     """Give an empty study of another store."""
     return Store(tmp_path / "there").study("demo")
 
@@ -35,68 +35,68 @@ def ids(*seeds: int) -> set[str]:
     return {Trial(CELL, seed).id for seed in seeds}
 
 
-def test_missing_trials_come_whole(study: StudyStore, other: StudyStore) -> None:
+def test_missing_trials_come_whole(study: StudyStore, other_study: StudyStore) -> None:
     """A pack without a known trial is copied byte by byte; of others the missing trials, with curves and weights."""
-    fill(other, OTHER_PACK, [solved(3), solved(4)])
-    fill(other, "00cc", [solved(2), solved(5)])
-    fill(other, "00dd", [failed(6)])
+    fill(other_study, OTHER_PACK, [solved(3), solved(4)])
+    fill(other_study, "00cc", [solved(2), solved(5)])
+    fill(other_study, "00dd", [failed(6)])
     before = files(study)
-    assert merge(study, other, "demo.zip") == 3
+    assert merge(study, other_study, "demo.zip") == 3
     after = files(study)
     assert {key: after[key] for key in before} == before
     for kind in ("results", "curves", "weights"):
         key = f"{kind}/{OTHER_PACK}.parquet"
-        assert after[key] == other.read_file(key)
+        assert after[key] == other_study.read_file(key)
     assert study.done() == ids(1, 2, 3, 4, 5)
     assert len(study.read_curves()) == len(study.read_weights()) == 5
     assert study.read_results()["seed"].to_pylist() == [1, 2, 3, 4, 5, 6]
-    assert study.read_results().slice(4, 1).equals(other.read_results().slice(3, 1))
+    assert study.read_results().slice(4, 1).equals(other_study.read_results().slice(3, 1))
 
 
-def test_a_second_time_nothing_is_new(study: StudyStore, other: StudyStore) -> None:
+def test_a_second_time_nothing_is_new(study: StudyStore, other_study: StudyStore) -> None:
     """A repeated merge writes nothing."""
-    fill(other, OTHER_PACK, [solved(2), solved(3)])
-    assert merge(study, other, "demo.zip") == 1
+    fill(other_study, OTHER_PACK, [solved(2), solved(3)])
+    assert merge(study, other_study, "demo.zip") == 1
     before = files(study)
-    assert merge(study, other, "demo.zip") == 0
+    assert merge(study, other_study, "demo.zip") == 0
     assert files(study) == before
 
 
-def test_two_results_of_one_trial_are_refused(study: StudyStore, other: StudyStore) -> None:
+def test_two_results_of_one_trial_are_refused(study: StudyStore, other_study: StudyStore) -> None:
     """If the stores contradict each other, the user must decide, and nothing is copied."""
-    fill(other, OTHER_PACK, [solved(2, test_mse=0.25), solved(3)])
+    fill(other_study, OTHER_PACK, [solved(2, test_mse=0.25), solved(3)])
     before = files(study)
     with pytest.raises(
         ConflictError, match=r"nothing was imported: .* differ in test_mse: .*demo, row 2, and demo.zip"
     ):
-        merge(study, other, "demo.zip")
+        merge(study, other_study, "demo.zip")
     assert files(study) == before
 
 
 @pytest.mark.parametrize("writes", range(7))
 def test_an_interrupted_merge_is_completed(
-    study: StudyStore, other: StudyStore, monkeypatch: pytest.MonkeyPatch, writes: int
+    study: StudyStore, other_study: StudyStore, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
     """Interrupted before any of its writes, a merge leaves complete packs, and a second one copies the others."""
-    fill(other, OTHER_PACK, [solved(3)])
-    fill(other, "00cc", [solved(2), solved(4)])
-    folder, left = type(study._folder), [writes]
+    fill(other_study, OTHER_PACK, [solved(3)])
+    fill(other_study, "00cc", [solved(2), solved(4)])
+    folder, writes_left = type(study._folder), [writes]
     write = folder.write
 
     def count(self: object, key: str, data: bytes) -> None:
-        if not left[0]:
+        if not writes_left[0]:
             raise KeyboardInterrupt
-        left[0] -= 1
+        writes_left[0] -= 1
         write(self, key, data)  # type: ignore[arg-type]
 
     with monkeypatch.context() as interrupted:
         interrupted.setattr(folder, "write", count)
         if writes < 6:
             with pytest.raises(KeyboardInterrupt):
-                merge(study, other, "demo.zip")
+                merge(study, other_study, "demo.zip")
         else:
-            assert merge(study, other, "demo.zip") == 2
+            assert merge(study, other_study, "demo.zip") == 2
     came = study.done() - ids(1, 2)
     assert len(study.read_curves()) == len(study.read_weights()) == 2 + len(came)
-    assert merge(study, other, "demo.zip") == 2 - len(came)
+    assert merge(study, other_study, "demo.zip") == 2 - len(came)
     assert study.done() == ids(1, 2, 3, 4)

@@ -83,10 +83,10 @@ def content(folder: ObjectFolder) -> dict[str, object]:
     return lock
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], event: str) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {event}"
         time.sleep(0.01)
 
 
@@ -96,11 +96,11 @@ def until(condition: Callable[[], object], what: str) -> None:
 def test_a_holder_that_lives_is_left_alone(url, holder):
     """A second driver sees the lock's heartbeat, and is told the holder."""
     folder = demo(url, NEVER)
-    told: list[str] = []
-    with pytest.raises(BusyError, match=rf"'demo'.*process {holder.pid} on "), folder.lock(told.append):
+    notices: list[str] = []
+    with pytest.raises(BusyError, match=rf"'demo'.*process {holder.pid} on "), folder.lock(notices.append):
         pass
-    assert len(told) == 1
-    assert f"process {holder.pid} on" in told[0]
+    assert len(notices) == 1
+    assert f"process {holder.pid} on" in notices[0]
     assert content(folder)["pid"] == holder.pid
 
 
@@ -108,15 +108,15 @@ def test_a_holder_that_was_killed_is_followed(url, holder):
     """After kill -9 the lock has no heartbeat, and a driver that watched it long enough takes it over."""
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    told: list[str] = []
+    notices: list[str] = []
     folder = demo(url, dead_after_s=10 * OFTEN)
-    with folder.lock(told.append) as held:
+    with folder.lock(notices.append) as held:
         assert content(folder)["pid"] == os.getpid()
         assert held.lost is None
-    assert "taken over" in told[-1]
-    with folder.lock(told.append):
+    assert "taken over" in notices[-1]
+    with folder.lock(notices.append):
         pass
-    assert len(told) == 2  # released, it is free at once
+    assert len(notices) == 2  # released, it is free at once
 
 
 def test_a_paused_holder_detects_the_lost_lock(url, holder):
@@ -171,9 +171,9 @@ class Careless(ObjectFolder):
 def test_a_server_without_conditions_is_refused(url, ignored):
     """If the lock would exclude nobody, nobody is admitted; the ignored condition is named."""
     folder = Careless(demo(url, NEVER), ignored)
-    told = f"ignores conditional writes \\({ignored.partition(' and ')[0]}\\)"
+    message = f"ignores conditional writes \\({ignored.partition(' and ')[0]}\\)"
     for _ in range(2):  # the second finds the lock released by the first
-        with pytest.raises(StoreError, match=told), folder.lock(print):
+        with pytest.raises(StoreError, match=message), folder.lock(print):
             pass
 
 
@@ -192,7 +192,7 @@ def test_one_of_two_contenders_gets_the_lock(url):
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder with a study file."""
     monkeypatch.chdir(tmp_path)
     for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
@@ -202,7 +202,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("store", "told"),
+    ("store", "message"),
     [
         ("ftp://host/studies", "results can't be kept at ftp://"),
         ("https://host/studies", "results can't be kept at https://"),
@@ -217,17 +217,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("s3://bucket/studies#hush", "must not contain a password"),
     ],
 )
-def test_a_wrong_address_is_reported(here, store, told):
+def test_a_wrong_address_is_reported(workspace, store, message):
     """An invalid store is refused before anything starts, and no message shows a password."""
     for words in (("run", "little.yaml", "--local"), ("list",)):
         result = invoke(*words, "--store", store)
         assert result.exit_code == 2
-        assert told in result.output
+        assert message in result.output
         assert "hush" not in result.output
         assert "Traceback" not in result.output
 
 
-def test_a_store_that_is_a_file_is_refused(here):
+def test_a_store_that_is_a_file_is_refused(workspace):
     """A file in place of the folder is a wrong option."""
     result = invoke("list", "--store", "little.yaml")
     assert result.exit_code == 2
@@ -235,7 +235,7 @@ def test_a_store_that_is_a_file_is_refused(here):
 
 
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",), ("show", "little")])
-def test_no_such_bucket(here, s3, words):
+def test_no_such_bucket(workspace, s3, words):
     """A missing bucket is named, whatever the first request."""
     result = invoke(*words, "--store", "s3://no-such-bucket/studies")
     assert result.exit_code == 2
@@ -243,7 +243,7 @@ def test_no_such_bucket(here, s3, words):
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "little"), ("report", "little"), ("sync", "little")])
-def test_a_mistyped_prefix_is_reported(here, url, words):
+def test_a_mistyped_prefix_is_reported(workspace, url, words):
     """A prefix with nothing below it doesn't exist, because object stores have no empty folders."""
     uri = ("--tracking-uri", "sqlite:///mlflow.db") if words[0] == "sync" else ()
     result = invoke(*words, *uri, "--store", f"{url}/typo")
@@ -254,7 +254,7 @@ def test_a_mistyped_prefix_is_reported(here, url, words):
 
 
 @pytest.mark.parametrize("words", [("run", "little.yaml", "--local"), ("list",)])
-def test_no_server(here, s3, monkeypatch, words):
+def test_no_server(workspace, s3, monkeypatch, words):
     """An unreachable server is reported without waiting."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     result = invoke(*words, "--store", "s3://bucket/studies")
@@ -263,7 +263,7 @@ def test_no_server(here, s3, monkeypatch, words):
     assert "Trying again" not in result.output
 
 
-def test_wrong_keys(here, own_s3, monkeypatch):
+def test_wrong_keys(workspace, own_s3, monkeypatch):
     """Refused keys are reported as such, without showing them."""
     url = own_s3.bucket()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hushhush")
@@ -275,22 +275,22 @@ def test_wrong_keys(here, own_s3, monkeypatch):
         assert "hush" not in result.output
 
 
-def test_no_keys(here, s3, monkeypatch):
+def test_no_keys(workspace, s3, monkeypatch):
     """Without keys the message lists the places searched."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("HOME", str(workspace))
     result = invoke("list", "--store", "s3://bucket/studies")
     assert result.exit_code == 1
     assert "no credentials for Amazon S3" in result.output
     assert "AWS_ACCESS_KEY_ID" in result.output
 
 
-def test_keys_in_the_users_file(here, s3, monkeypatch):
+def test_keys_in_the_users_file(workspace, s3, monkeypatch):
     """The credentials file of Amazon's tools is read."""
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(here / "credentials"))
-    (here / "credentials").write_text("[default]\naws_access_key_id = me\naws_secret_access_key = mine\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(workspace / "credentials"))
+    (workspace / "credentials").write_text("[default]\naws_access_key_id = me\naws_secret_access_key = mine\n")
     store = Store(s3.bucket())
     store.study("demo").write_spec("name: demo\n")
     assert store.studies() == ["demo"]
@@ -299,7 +299,7 @@ def test_keys_in_the_users_file(here, s3, monkeypatch):
 # a study there
 
 
-def test_from_file_to_report(here, url):
+def test_from_file_to_report(workspace, url):
     """run, list, show, report, plan and sync work with a study in an object store."""
     result = invoke("run", "little.yaml", "--local", "--store", url)
     assert result.exit_code == 0, result.output
@@ -309,7 +309,7 @@ def test_from_file_to_report(here, url):
     assert len(folder.done()) == 2
     assert not folder.checkpoints()
     assert b"NMU" in (folder._folder.read("report/report.html") or b"")
-    assert {path.name for path in here.iterdir()} == {"little.yaml"}
+    assert {path.name for path in workspace.iterdir()} == {"little.yaml"}
     assert "little" in invoke("list", "--store", url).output
     assert "NMU" in invoke("show", "little", "--store", url).output
     assert "nothing is left to do" in invoke("plan", "little.yaml", "--store", url).output
@@ -317,18 +317,18 @@ def test_from_file_to_report(here, url):
     result = invoke("report", "little", "--store", url)
     assert result.exit_code == 0, result.output
     assert "report:    little-report" in result.output
-    assert (here / "little-report" / "report.html").is_file()
+    assert (workspace / "little-report" / "report.html").is_file()
     result = invoke("report", "little", "--by", "model", "--store", url)
     assert result.exit_code == 0, result.output
-    assert (here / "little-tables" / "report.html").is_file()
+    assert (workspace / "little-tables" / "report.html").is_file()
 
     assert index(store=url) == Path("study-index.html")
-    assert "NMU" in (here / "study-index.html").read_text(encoding="utf-8")
+    assert "NMU" in (workspace / "study-index.html").read_text(encoding="utf-8")
     for words in (("sync", "little"), ("report", "little", "--from", "mlflow")):
         result = invoke(*words, "--store", url)
         assert result.exit_code == 2
         assert "give --tracking-uri" in result.output
-    uri = f"sqlite:///{here}/mlflow.db"
+    uri = f"sqlite:///{workspace}/mlflow.db"
     result = invoke("sync", "little", "--store", url, "--tracking-uri", uri)
     assert "2 trials published" in result.output
     assert published(uri, "little") == folder.done()
@@ -396,15 +396,15 @@ def test_results_wait_for_a_store_that_is_away(s3, monkeypatch):
     folder = Store(url).study("s")
     work = PackWork(url, "s", folder.begin_attempt(), "torch", "cpu")
     pack = small_pack(0, 1)
-    told = []
+    events = []
     for event in work(pack):
-        if not told:
+        if not events:
             wire.cut()
-        told.append(event)
+        events.append(event)
         if isinstance(event, Notice) and "Trying again" in event.text:
             wire.heal()
     wire.cut()
-    notices = [event.text for event in told if isinstance(event, Notice)]
+    notices = [event.text for event in events if isinstance(event, Notice)]
     assert len(notices) == 2
     assert f"no answer from the server at 127.0.0.1:{wire.port}" in notices[0]
     assert "the store is back" in notices[1]

@@ -39,9 +39,9 @@ def test_solved_cells_are_those_of_the_results(tmp_path: Path) -> None:
         return [(cell, sorted(at)) for cell, at in folder.solved_cells(task, models, criterion)]
 
     text = in_words(opened.plan.criterion)  # type: ignore[arg-type]
-    both = solved("identity", ["NAU", "tanh"], text)
-    assert {cell.id: at for cell, at in both} == {cell_id: sorted(at) for cell_id, at in times.items()}
-    assert {cell for cell, _ in both} == set(opened.plan.cells)
+    solved_cells = solved("identity", ["NAU", "tanh"], text)
+    assert {cell.id: at for cell, at in solved_cells} == {cell_id: sorted(at) for cell_id, at in times.items()}
+    assert {cell for cell, _ in solved_cells} == set(opened.plan.cells)
     assert [cell.model for cell, _ in solved("identity", ["NAU"], text)] == ["NAU"]
     assert solved("simple", ["NAU"], text) == solved("identity", ["NAU"], None) == solved("identity", [], text) == []
     assert solved("identity", ["NAU"], "train_error < 2.0") == []

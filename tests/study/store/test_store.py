@@ -793,7 +793,7 @@ def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch
     """The file is valid, so it isn't set aside."""
     fill(study, PACK, [solved(1)])
 
-    def no_room(*given: object) -> None:
+    def no_room(*arguments: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 2 failed")
 
     monkeypatch.setattr("study.store.believable.open_parquet", no_room)
@@ -906,11 +906,11 @@ def test_the_lock_of_a_deleted_study_holds_nothing(local: StudyStore, monkeypatc
     """A process that opened a lock before its deletion doesn't get it: another could hold a new one."""
     lock = fcntl.flock
 
-    def late(file: BinaryIO, how: int) -> None:
+    def late(file: BinaryIO, operation: int) -> None:
         monkeypatch.undo()
         with local.lock():
             local.delete()
-        lock(file, how)
+        lock(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", late)
     with pytest.raises(BusyError, match="was deleted just now"), local.lock():

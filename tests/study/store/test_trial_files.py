@@ -36,17 +36,17 @@ def write(files: TrialFiles, sizes: dict[str, int], trial_id: str = TRIAL) -> No
         path.write_bytes(b"x" * size)
 
 
-def kept(files: TrialFiles, study: StudyStore, error: str = "") -> tuple[set[str], tuple[str, ...]]:
+def end_trial(files: TrialFiles, study: StudyStore, error: str = "") -> tuple[set[str], tuple[str, ...]]:
     """End the trial, and return the files in the store and the messages."""
-    told = tuple(files.end(TRIAL, error))
+    notices = tuple(files.end(TRIAL, error))
     files.upload([TRIAL])
-    return set(study.file_sizes(TRIAL)), told
+    return set(study.file_sizes(TRIAL)), notices
 
 
 def test_files_of_a_trial_are_stored(study, tmp_path):
     files = folders(study, tmp_path)
     write(files, {"log.txt": 3, "plots/loss.png": 5, "plots/ö (1).txt": 1})
-    assert kept(files, study) == ({"log.txt", "plots/loss.png", "plots/ö (1).txt"}, ())
+    assert end_trial(files, study) == ({"log.txt", "plots/loss.png", "plots/ö (1).txt"}, ())
     assert study.trials_with_files() == [TRIAL]
     assert study.read_file(study.trial_file(TRIAL, "plots/loss.png")) == b"xxxxx"
 
@@ -55,14 +55,14 @@ def test_a_failure_has_its_traceback(study, tmp_path):
     """The traceback is kept with the log, whatever else is kept."""
     files = folders(study, tmp_path, Keep(()))
     write(files, {"log.txt": 3, "a.txt": 3})
-    assert kept(files, study, "Traceback\n\ud800oops") == ({"log.txt", "error.txt"}, ())
+    assert end_trial(files, study, "Traceback\n\ud800oops") == ({"log.txt", "error.txt"}, ())
     assert study.read_file(study.trial_file(TRIAL, "error.txt")) == b"Traceback\n\\ud800oops"
 
 
 def test_a_trial_without_files_has_no_folder(study, tmp_path):
     files = folders(study, tmp_path)
     files.begin(TRIAL)
-    assert kept(files, study) == (set(), ())
+    assert end_trial(files, study) == (set(), ())
     assert study.trials_with_files() == []
 
 
@@ -78,16 +78,16 @@ def test_patterns_choose_files(study, tmp_path, patterns, expected):
     """Unmatched files are dropped silently; a pattern without a slash matches in any folder."""
     files = folders(study, tmp_path, Keep(patterns))
     write(files, {"log.txt": 1, "a.png": 1, "w.bin": 1, "plots/b.png": 1, "plots/c.txt": 1})
-    assert kept(files, study) == (expected, ())
+    assert end_trial(files, study) == (expected, ())
 
 
 def test_too_large_files_are_left_out_with_a_notice(study, tmp_path):
     """Small files come first, so that a large checkpoint doesn't displace pictures."""
     files = folders(study, tmp_path, Keep(size_mb=0.01))
     write(files, {"log.txt": 20_000, "model.pt": 9_000, "a.txt": 900, "b.txt": 9_200})
-    names, (told,) = kept(files, study)
+    names, (notice,) = end_trial(files, study)
     assert names == {"log.txt", "a.txt", "model.pt"}
-    assert told.startswith(
+    assert notice.startswith(
         f"trial {TRIAL}: not kept: 1 file (9.2 kB in all), such as b.txt; a trial keeps at most 0.01 MB"
     )
 
@@ -96,9 +96,9 @@ def test_only_part_of_very_many_files_is_kept_with_a_notice(tmp_path):
     study = Store(tmp_path / "root").study("demo")
     files = folders(study, tmp_path)
     write(files, {f"{number}.txt": 1 for number in range(MOST_FILES + 5)})
-    (told,) = files.end(TRIAL)
+    (notice,) = files.end(TRIAL)
     assert len(study.file_sizes(TRIAL)) == MOST_FILES
-    assert "5 files" in told
+    assert "5 files" in notice
 
 
 def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
@@ -110,7 +110,7 @@ def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
     files.begin(TRIAL)
     assert not files.folder(TRIAL).exists()
     write(files, {"log.txt": 2})
-    assert kept(files, study) == ({"log.txt"}, ())
+    assert end_trial(files, study) == ({"log.txt"}, ())
 
 
 def test_a_trial_that_goes_on_finds_its_folder_as_it_left_it(study, tmp_path):
@@ -121,7 +121,7 @@ def test_a_trial_that_goes_on_finds_its_folder_as_it_left_it(study, tmp_path):
     files.fetch([TRIAL])
     assert (files.folder(TRIAL) / "plots" / "a.txt").read_bytes() == b"xxx"
     (files.folder(TRIAL) / "log.txt").write_bytes(b"xmore")
-    assert kept(files, study) == ({"plots/a.txt", "log.txt"}, ())
+    assert end_trial(files, study) == ({"plots/a.txt", "log.txt"}, ())
     assert study.read_file(study.trial_file(TRIAL, "log.txt")) == b"xmore"
 
 

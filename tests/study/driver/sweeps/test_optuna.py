@@ -99,9 +99,9 @@ def test_conditions_must_hold_in_all_trials():
 
     optimize(deep, 40)
     sweep = sweep_of_optuna(DATABASE)
-    whens = {name: domain.get("when") for name, domain in sweep.ranges.items()}
-    assert set(whens.pop("width_1")["layers"]) == {2, 3}
-    assert {name: when for name, when in whens.items() if when} == {"width_2": {"layers": 3}}
+    conditions = {name: domain.get("when") for name, domain in sweep.ranges.items()}
+    assert set(conditions.pop("width_1")["layers"]) == {2, 3}
+    assert {name: condition for name, condition in conditions.items() if condition} == {"width_2": {"layers": 3}}
     assert any(note.startswith("lucky is in 16 of 40 trials") for note in sweep.notes)
 
 
@@ -171,9 +171,9 @@ def test_imported_trials_are_not_rerun_and_name_their_source():
     Path("mine.yaml").write_text(TWO)
     imported = invoke("import", "optuna", DATABASE, "mine.yaml")
     assert imported.output == f"mine: 3 trials imported from Optuna's study mine in {DATABASE}\n"
-    again = invoke("import", "optuna", DATABASE, "mine.yaml")
-    assert "mine: 0 trials imported" in again.output
-    assert "3 runs of trials that already have a result" in again.output
+    repeated = invoke("import", "optuna", DATABASE, "mine.yaml")
+    assert "mine: 0 trials imported" in repeated.output
+    assert "3 runs of trials that already have a result" in repeated.output
     ran = invoke("run", "mine.yaml", "--local", "--tracking-uri", "off")
     assert "3 of 4 trials ran elsewhere and were imported" in ran.output.replace("\n", " ")
     table = study.open("mine").trials()

@@ -128,7 +128,7 @@ def test_each_macro_of_the_command_is_filled_in(word, words):
 
 
 @pytest.mark.parametrize(
-    ("given", "prune"),
+    ("settings", "prune"),
     [
         ({"min_iter": 3}, {"method": "halving", "first": 3}),
         ({"min_iter": 4, "eta": 2}, {"method": "halving", "first": 4, "factor": 2}),
@@ -136,9 +136,9 @@ def test_each_macro_of_the_command_is_filled_in(word, words):
         ({"max_iter": 5, "s": 3, "eta": 2, "min_iter": 9}, {"method": "halving", "first": 1, "factor": 2}),
     ],
 )
-def test_early_termination_is_halving(given, prune):
+def test_early_termination_is_halving(settings, prune):
     """Trials are first compared where W&B compares them; the file has the keys of `prune`."""
-    write(early_terminate={"type": "hyperband"} | given, metric={"name": "val/loss"})
+    write(early_terminate={"type": "hyperband"} | settings, metric={"name": "val/loss"})
     assert invoke("new", "mine", "--from-wandb", "sweep.yaml").exit_code == 0
     assert read(Path("mine.yaml").read_text()).data["prune"] == prune
     rule = load_spec("mine.yaml").pruning

@@ -180,11 +180,13 @@ def test_a_pickled_engine_is_equivalent(lab: Path) -> None:
 @pytest.mark.slow
 def test_a_crash_fails_only_its_trial(lab: Path) -> None:
     """A segmentation fault in a trial's process fails this trial; others have the results of this process."""
-    here = results(*engine_and_trials(lab))
+    in_process_results = results(*engine_and_trials(lab))
     engine, trials = engine_and_trials(lab, fixed={"fail": "crash"}, isolation="process", grid=None)
     ended = results(engine, trials)
     assert [result.outcome is Outcome.FAILED for result in ended] == [False, True, False]
     assert "SIGSEGV" in str(ended[1].error)
     assert ended[0].metrics == next(
-        result.metrics for result in here if (result.trial.seed, result.trial.cell.value("width")) == (0, 4)
+        result.metrics
+        for result in in_process_results
+        if (result.trial.seed, result.trial.cell.value("width")) == (0, 4)
     )

@@ -48,10 +48,10 @@ def test_a_killed_trial_resumes_from_its_state(mytrials):
     assert record_of(training).error == "its process was ended by SIGKILL (perhaps the machine ran out of memory)"
     checkpoint = through_a_file(training.checkpoint())
     assert checkpoint["steps"].tolist() == [0, 1, 2]
-    again = isolated(mytrials, "resumable", checkpoint=checkpoint, count=6)
-    assert bits(record_of(again)) == bits(undisturbed)
-    here = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
-    assert bits(record_of(here)) == bits(undisturbed)
+    resumed = isolated(mytrials, "resumable", checkpoint=checkpoint, count=6)
+    assert bits(record_of(resumed)) == bits(undisturbed)
+    resumed_in_process = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
+    assert bits(record_of(resumed_in_process)) == bits(undisturbed)
     ended = record_of(isolated(mytrials, "resumable", checkpoint=checkpoint, count=3))  # after its last step
     assert ended.reports_steps
     assert bits(ended) == bits(record_of(start(mytrials.resumable, trial_of(count=3))))

@@ -185,9 +185,9 @@ def test_a_resumed_trial_ends_as_an_undisturbed_one(mytrials, slices):
     checkpoint = through_a_file(training.checkpoint())
     training.close()
     assert checkpoint["steps"].tolist() == list(range(slices))
-    again = start(mytrials.resumable, checkpoint=checkpoint)
-    assert bits(record_of(again, 0.0)) == bits(undisturbed)
-    assert again.finish().training_s > float(checkpoint["training_s"])
+    resumed = start(mytrials.resumable, checkpoint=checkpoint)
+    assert bits(record_of(resumed, 0.0)) == bits(undisturbed)
+    assert resumed.finish().training_s > float(checkpoint["training_s"])
 
 
 def test_a_state_is_that_of_its_step(mytrials):

@@ -126,8 +126,8 @@ def test_recordings_are_on_the_device(name: str, as_graphs: None, monkeypatch: p
 
 def test_untrained_networks_are_measured_on_the_device() -> None:
     with far_device():
-        there = untrained_means(recipe(), Proof(layout=PackLayout()), ["validation_loss"], device=FAR)
-    assert there == untrained_means(recipe(), Proof(layout=PackLayout()), ["validation_loss"])
+        far_means = untrained_means(recipe(), Proof(layout=PackLayout()), ["validation_loss"], device=FAR)
+    assert far_means == untrained_means(recipe(), Proof(layout=PackLayout()), ["validation_loss"])
 
 
 OF_THE_CPU = torch.tensor([0.5, 2.0])

@@ -261,10 +261,10 @@ def test_packs_share_compiled_programs(packed_lab: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(engine_module, "_COMPILED_FROM", 40)
     engine, plan = planned(packed_lab, tmp_path, 40)
 
-    def again(*_: Any) -> Any:
+    def refuse(*_: Any) -> Any:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(xla, "lowered", again)
+    monkeypatch.setattr(xla, "lowered", refuse)
     for trials in (plan.trials[:2], plan.trials[2:4]):
         engine.start(Pack(trials), device="cpu").advance(1e9)
 

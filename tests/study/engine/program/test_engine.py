@@ -154,8 +154,8 @@ def test_results_of_an_earlier_attempt_are_removed(project: Path, store: StudySt
     assert ended == results(*engine_and_trials(project))[0]
     assert files_of(store, trials[0])["log.txt"] == "seed 0 width 1\n"
     silent, _ = engine_and_trials(project, store, command="sh -c 'echo {seed} {width} {mode}'", version=1)
-    (again,) = results(silent, trials[:1])
-    assert again.outcome is Outcome.FAILED
+    (restarted,) = results(silent, trials[:1])
+    assert restarted.outcome is Outcome.FAILED
 
 
 RESUMING = """

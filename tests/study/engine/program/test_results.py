@@ -68,8 +68,8 @@ Make = Callable[..., Written]
 def results(tmp_path: Path) -> Make:
     """Return a function that makes a folder with results: ``results("csv", "log.csv", step="epoch")``."""
 
-    def make(kind: ResultsKind, where: str, step: str = "") -> Written:
-        return Written(tmp_path, Results(kind, where, step))
+    def make(kind: ResultsKind, location: str, step: str = "") -> Written:
+        return Written(tmp_path, Results(kind, location, step))
 
     return make
 

@@ -203,9 +203,9 @@ digests = [hashlib.sha256(render(drawing, kind)).hexdigest() for kind in KINDS]
 
 def test_bytes_are_the_same_in_another_process():
     """Files depend on the report only, not on set order or earlier drawings."""
-    here: dict[str, list[str]] = {}
-    exec(SCRIPT, here)  # noqa: S102 (the text above)
+    namespace: dict[str, list[str]] = {}
+    exec(SCRIPT, namespace)  # noqa: S102 (the text above)
     environment = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SCRIPT + "print(digests)"]
-    there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert there.stdout.strip() == str(here["digests"])
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == str(namespace["digests"])

@@ -55,8 +55,8 @@ def test_trials_that_end_early_count_as_kaplan_and_meier_say():
     axes = survival.plot(groups([group("a", times, solved)], ["method"])).figure.axes[0]
     (curve,) = curves(axes)
     expected = kaplan_meier(times, solved)
-    for time, left in zip(expected.times, expected.survival, strict=True):
-        assert at(curve, time) == pytest.approx(1 - left)
+    for time, unsolved_share in zip(expected.times, expected.survival, strict=True):
+        assert at(curve, time) == pytest.approx(1 - unsolved_share)
     (marks,) = (line.get_xydata() for line in axes.lines if line.get_marker() == "|")
     assert marks[:, 0].tolist() == [20, 50]
 

@@ -77,8 +77,8 @@ def test_different_trials_of_search_and_fresh_seeds_are_noted(write):
     objectives = ["success_rate", "solved_at", "sparsity_error"]
     text = search_names.objectives_note(search_of(objectives)[0], ArithmeticTask.metrics)
     assert text.startswith("For solved at and sparsity error the search takes the geometric mean of all trials")
-    others = search_of(["success_rate", "time_to_success"])[0]
-    assert search_names.objectives_note(others, ArithmeticTask.metrics) == ""
+    search = search_of(["success_rate", "time_to_success"])[0]
+    assert search_names.objectives_note(search, ArithmeticTask.metrics) == ""
     files = write(objectives=objectives, formats=("html", "md"))
     assert files["report.html"].read_text().count(text) == 3  # the section and two captions
     assert text in files["report.md"].read_text()

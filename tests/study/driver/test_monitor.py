@@ -54,7 +54,7 @@ class Watched:
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
-    """Give a study without results."""
+    """Return a study without results."""
     return Watched(tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_only_the_unfinished_part_of_a_split_pack_fails(watched):
 
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Give a flag that, while set, makes the store unavailable to readers of packs; pauses between retries are zero."""
+    """Return a flag that makes the store unavailable to readers of packs while set; retries don't wait."""
     flag, read = threading.Event(), StudyStore.read_pack
 
     def read_pack(folder: StudyStore, pack_id: str, *, with_curves: bool = True) -> object:

@@ -1,4 +1,4 @@
-"""The notification command of the user's settings at the end of a study, on which the study doesn't depend."""
+"""The notification command of the user's settings: it runs at the end of a study, and can't affect the study."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.study.builders import small_pack
 
 
 def test_the_line_counts_the_start_of_workers():
-    """Until the first pack trains, the line says for how long workers have been starting."""
+    """Until the first pack trains, the line has the time since workers began to start."""
     now = [0.0]
     pack = small_pack(0, 1)
     board = Board(clock=lambda: now[0])
@@ -25,7 +25,7 @@ def test_the_line_counts_the_start_of_workers():
 
 
 def test_workers_that_wait_for_room_are_counted():
-    """While workers wait for room in the cluster, the line counts them, whether or not others train."""
+    """The line counts workers that wait for room in the cluster, also while others train."""
     pack = small_pack(0, 1)
     board = Board()
     board.begin([pack], {})

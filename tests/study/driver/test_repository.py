@@ -72,7 +72,7 @@ def test_without_a_repository_or_git_fields_are_empty(
     """A missing repository, commit or git gives empty fields rather than an error."""
     assert read_repository(tmp_path) == NONE
     git(tmp_path, "init", "--quiet")
-    assert read_repository(tmp_path) == NONE  # there is no commit yet
+    assert read_repository(tmp_path) == NONE  # nothing is committed yet
     assert repository_of(api.load("demo").planned.spec) == {}
     monkeypatch.setenv("PATH", str(tmp_path))
     assert read_repository(repository) == NONE
@@ -88,7 +88,7 @@ def test_without_a_repository_or_git_fields_are_empty(
     ],
 )
 def test_remotes_are_shown_without_passwords(repository: Path, remote: str, expected: str) -> None:
-    """User, password and query of a remote, which may hold a token, are left out."""
+    """User, password and query of a remote are left out, since they may hold a token."""
     git(repository, "remote", "set-url", "origin", remote)
     assert read_repository(repository)["user_git_remote"] == expected
 

@@ -19,7 +19,7 @@ from tests.ray_clusters import SPEC, bits, undisturbed
 
 @pytest.fixture
 def start_keep(tmp_path: Path) -> Iterator[Start]:
-    """Give a function that starts `study keep` with its own store."""
+    """Return a function that starts `study keep` with its own store."""
     (tmp_path / "kept.yaml").write_text(SPEC.replace("NAME", "kept").replace("10000", "3000"))
     with starting(tmp_path, STUDY_JOB="1", PYTHONUNBUFFERED="1") as start:
         yield partial(start, "keep", "--")

@@ -1,4 +1,4 @@
-"""A program that prints values of cached functions of one factory, and whether they were on disk."""
+"""A program that prints the cache state and the values of functions from one factory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def times(factor: float) -> Callable[[float], float]:
 
 
 def main() -> None:
-    """Print for each factor whether its function was on disk, and then the result of a function that calls them."""
+    """Print "kept" or "new" for each factor's cached function, and the result of a function that calls two of them."""
     factors = [float(word) for word in sys.argv[1:]]
     parts: Any = tuple(times(factor) for factor in factors)
     print(*("kept" if is_on_disk(part) else "new" for part in parts))

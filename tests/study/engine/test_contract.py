@@ -72,13 +72,13 @@ CELLS: dict[str, dict[str, Any]] = {
 # The GPU engine's blocks also run on the CPU, by the same phases as in its kernels.
 _EMULATED = "fused-gpu, emulated"
 ALL: dict[str, Engine] = ENGINES | {_EMULATED: GpuEngine(emulated=True)}
-_NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
-# The emulation is compiled for each shape, for twelve seconds: `make test` has each family of units, and odd sizes.
+_NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
+# Compiling the emulation takes twelve seconds a shape: `make test` has one model of each family, and odd sizes.
 _COMPILED_FIRST = {"NMU", "NALU-separate", "gated-NAU-NMU", "NAC-mul-sigma", "linear"} | CELLS.keys() - {
     "hidden 10", "arithmetic", "three subsets", "regularized",
 }  # fmt: skip
 _ONE_LAYER_FIRST = {"NMU", "NAC-mul"}
-# Compiled engines differ in nothing but the function of an activation: two activations stand for all. All engines use
+# In compiled engines, activations differ only in their function, so two stand for all. All engines use
 # the same code to draw the initial state of a trial.
 _NOT_EMULATED = {
     "ReLU", "ReLU6", "tanh", "sigmoid", "softsign", "ELU", "initial weights of its own", "two negative factors",
@@ -100,13 +100,13 @@ def on_each_engine(
     emulated: Collection[str] | None = None,
     first: Collection[str] = _COMPILED_FIRST,
 ) -> pytest.MarkDecorator:
-    """Run a test over all engines, with each of these names of models or cells.
+    """Parametrise a test by engine and by name of a model or a cell.
 
     Args:
         argument: name of the test's argument.
-        names: models or cells.
-        emulated: names for which the emulated engine is compiled; None for all that don't share code.
-        first: those of them in `make test`.
+        names: names of models or cells.
+        emulated: names that are also tested on the emulated GPU engine; None for all outside `_NOT_EMULATED`.
+        first: names whose emulated tests are part of `make test`; the others are slow tests.
     """
     emulated_names = set(names) - _NOT_EMULATED if emulated is None else emulated
     parameters = [
@@ -131,7 +131,7 @@ def accepted(engine: Engine, cell: Cell) -> None:
 
 
 def trained(engine: Engine, pack: Pack, *, slice_s: float = 1e9) -> list[tuple[Any, ...]]:
-    """Train a pack, and return the parts of results that must be equal however it was trained."""
+    """Train a pack, and return the parts of results that mustn't depend on pack and time slices."""
     training = engine.start(pack, device=engine.devices[0])
     while not training.done:
         training.advance(slice_s)
@@ -163,7 +163,7 @@ def comparable(finished: Any) -> list[tuple[Any, ...]]:
 
 @on_each_engine("model", MODELS)
 def test_a_trial_does_not_depend_on_its_pack(engine, model):
-    """Every model's trials have the same bits alone, in a pack, and at another place in it."""
+    """Every model's trials have the same bits alone, in a pack, and at another position in it."""
     accepted(engine, small_pack(0, model=model).trials[0].cell)
     together = trained(engine, small_pack(*range(9), model=model))
     assert trained(engine, small_pack(*reversed(range(9)), model=model)) == together[::-1]
@@ -186,7 +186,7 @@ def test_a_one_layer_trial_does_not_depend_on_its_pack(engine, model):
 
 @on_each_engine("name", CELLS)
 def test_every_kind_of_cell_is_independent_of_place_and_slices(engine, name):
-    """Every kind of cell has the same bits at any place and in any slices."""
+    """Every kind of cell has the same bits at any position and in any time slices."""
     changes = CELLS[name]
     accepted(engine, small_pack(0, **changes).trials[0].cell)
     together = trained(engine, small_pack(3, 4, 5, 6, 7, **changes))
@@ -279,7 +279,7 @@ def test_sources_of_randomness_have_separate_seeds(engine, model):
 
 @on_each_engine("model", ["NMU", "NAC-mul-sigma", "NALU-separate"])
 def test_evaluation_rows_may_have_a_separate_seed(engine, model):
-    """Training is that of the plain seed; validation and test rows use the evaluation seed."""
+    """Weights are those of the plain seed; validation and test rows depend on the evaluation seed."""
     cell = small_cell(model)
     accepted(engine, cell)
     trials = [Trial(cell, 3), Trial(cell, Sources(3, 3, 0).seed), Trial(cell, Sources(3, 3, 1).seed)]
@@ -293,7 +293,7 @@ def test_evaluation_rows_may_have_a_separate_seed(engine, model):
 
 @on_each_engine("name", ["simple", "momentum", "regularized", "when decided", "new starts"])
 def test_resume_is_bit_exact(engine, name):
-    """From checkpoints before, at and after evaluations, a new training ends with the same bits."""
+    """Resumed from checkpoints before, at and after evaluations, a pack ends with the same bits."""
     pack = small_pack(0, 1, 2, **CELLS[name])
     accepted(engine, pack.trials[0].cell)
     expected = trained(engine, pack)
@@ -536,7 +536,7 @@ def test_memory_grows_with_the_pack(engine):
     assert 0 < small < large
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_missing_gpu_is_an_error():
     """Training on a missing GPU is an error that names the option."""
     with pytest.raises(DeviceError, match="--device cpu"):

@@ -1,4 +1,4 @@
-"""Best step, solved-at and outcome as the field defines them, on synthetic evaluations."""
+"""Best step, solved-at and outcome by their published definitions, on synthetic evaluations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_nan_is_stored_as_none():
 @pytest.mark.parametrize(
     ("evaluations", "nan_at", "stops_at"),
     [
-        ([(9, 9), (9, 9), (2, 0.5), (NAN, NAN), (NAN, NAN)], 3, 30),  # NaN for good: stays solved
+        ([(9, 9), (9, 9), (2, 0.5), (NAN, NAN), (NAN, NAN)], 3, 30),  # NaN weights: it stays solved
         ([(9, 9), (NAN, NAN), (NAN, NAN), (NAN, NAN), (NAN, NAN)], 1, 10),
         ([(9, 9), (9, 9), (0, 0.5), (0, 9), (1, 9)], None, 20),  # can't be undercut
         ([(0, 0.5), (0, 0.5), (1, 0.5), (1, 9), (1, 9)], None, None),  # zero, but outside the window

@@ -1,4 +1,4 @@
-"""Properties of `--columns`: published tables have exactly the requested statistics."""
+"""The option `--columns`: published tables have exactly the requested statistics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(tmp_path: Path) -> Read:
 
 
 def rows_of(tex: str) -> list[list[str]]:
-    """Return the cells of a tabular's rows; header cells are repeated for each column they span."""
+    """Return the cells of a LaTeX tabular's rows; a header cell is repeated for each column that it spans."""
     rows = []
     for line in tex.splitlines():
         if line.endswith(" \\\\") and "seeds that have" not in line:
@@ -85,8 +85,8 @@ def test_every_column_of_the_table_can_be_chosen() -> None:
         assert columns_of(latex(rows, command="x", names=[column.name])) == "llrr"
 
 
-def test_columns_that_are_not_there_are_one_error() -> None:
-    """The error names all of them, each with the nearest name, and lists the available columns."""
+def test_unknown_columns_are_one_error() -> None:
+    """The error names all unknown columns, each with the nearest name, and lists the available ones."""
     with pytest.raises(InputError) as raised:
         check_columns(cell_rows(*demo()), ["succes_rate", "seeds", "foo"])
     text = str(raised.value)

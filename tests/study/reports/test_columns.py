@@ -1,4 +1,4 @@
-"""Every column of every file that real studies write is described, and its values match the description."""
+"""Descriptions of columns: every column of every file is described, and its values match."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def ran(spec: Spec, store: Path, *, is_search: bool = False) -> StudyResults:
 
 
 def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Collection[str]]) -> ColumnNote | None:
-    """Return a column's description; words in braces stand for the given names."""
+    """Return a column's description, or None; words in braces stand for the given names."""
     plain = re.sub(r" \((hyperparameter|metric|column)\)$", "", name)
     for pattern, note in columns.items():
         before, word, after = re.split(r"\{(\w+)\}", pattern) if "{" in pattern else (pattern, "", "")
@@ -98,7 +98,7 @@ def note_of(columns: Mapping[str, ColumnNote], name: str, names: Mapping[str, Co
 
 
 def names_in(results: StudyResults) -> dict[str, Collection[str]]:
-    """Return the names for the words in braces in a study's files."""
+    """Return the names that replace words in braces in descriptions of a study's columns."""
     search = results.search
     return {
         "hyperparameter": names_of(cell for cell in results.plan.cells),

@@ -1,4 +1,4 @@
-"""Properties of tables by columns, and of the formats shared with a study's report."""
+"""Tables of groups by columns, in the formats of a study's report."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def write(
 
 
 def body(text: str) -> list[str]:
-    """Give the rows of a tabular with numbers."""
+    """Return the rows of a tabular with numbers."""
     below = text[text.index("\\midrule") : text.index("\\bottomrule")]
     return [line for line in below.splitlines() if line.endswith("\\\\")]
 
@@ -73,7 +73,7 @@ def plain(line: str) -> str:
 
 
 def test_the_published_table_and_the_right_one_stand_beside_each_other():
-    """The NAU's mean solved-at on +, and the NAC+'s mean error, are there as published and as corrected."""
+    """The NAU's mean solved-at on +, and the NAC+'s mean error, are in the table as published and as corrected."""
     table = summaries_table(groups(published(), BY.names))
     rows = {row[:2]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     places = [i for i, title in enumerate(table.header) if title == "as published"]
@@ -85,8 +85,8 @@ def test_the_published_table_and_the_right_one_stand_beside_each_other():
     assert rows["×", "NMU"]["success rate"] == "0.98 [0.93, 0.99]"
 
 
-def test_csv_and_parquet_say_the_same_in_full(tmp_path):
-    """Both have the original columns, and every statistic to the last bit."""
+def test_csv_and_parquet_have_equal_statistics(tmp_path):
+    """CSV and Parquet have the original columns, and every statistic to the last bit."""
     summaries = published()
     files = write(tmp_path, summaries)
     table = pq.read_table(files["cells.parquet"])

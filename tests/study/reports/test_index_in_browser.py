@@ -1,4 +1,4 @@
-"""Properties of a store's index in a real browser."""
+"""The index of a store in a real browser."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _write(tmp_path):
     def write(entries, refresh_s=1000.0, **changes):
         path = tmp_path / "index.html"
         content = StoreIndex(**{"where": "studies", "entries": entries} | changes)
-        # a page that follows a study may read the file at any moment
+        # a page that updates itself may read the file at any moment
         return write_page(path, index_page(content, datetime.now(UTC), refresh_s=refresh_s))
 
     return write
@@ -96,7 +96,7 @@ def comparison(page):
 @in_every_scheme
 @at_every_width
 def test_the_page_opens_from_disk_in_silence(visit, write, entries, scheme, width):
-    """There are no errors, warnings or requests, in light and dark, on laptop and phone; foreign text stays text."""
+    """The page gives no errors, warnings or requests in light and dark, on laptop and phone; foreign text is text."""
     visited = visit(write(entries), width=width, scheme=scheme)
     assert visited.page.get_by_text('<script>alert("x")</script><b>bold</b>?').is_visible()
     assert visited.page.get_by_text("line 1: a mistake").is_visible()
@@ -187,7 +187,7 @@ def test_ticks_explain_themselves(visit, write, entries):
     assert section.is_visible()
 
 
-def test_all_is_reached_and_set_by_keyboard(visit, write, entries):
+def test_all_controls_work_by_keyboard(visit, write, entries):
     """Tab leads to each study's named tick, then to its links, tags and details."""
     entries = [replace(entries[0], tags=("paper",), failed=1, failures=[FailureEntry(1, "no luck")]), entries[1]]
     page = visit(write(entries)).page
@@ -285,7 +285,7 @@ def test_studies_are_sorted(visit, write, many, order, key):
 
 
 def test_the_axis_of_a_strip_is_read_without_a_pointer(visit, write, entries):
-    """Its limits are at the ends of the axis, its unit above it."""
+    """The strip's limits are at the ends of its axis, and the unit is above the axis."""
     page = visit(write(entries), width=390).page
     figure = page.locator("li[data-study=demo] figure")
     assert figure.locator("figcaption").inner_text() == "success rate (share of trials)"

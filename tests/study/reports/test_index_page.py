@@ -29,7 +29,7 @@ def test_outside_text_is_escaped() -> None:
 
 
 def test_the_page_loads_nothing() -> None:
-    """Its policy allows only its own style and script."""
+    """The page's policy allows only the page's own style and script."""
     page = index_page(StoreIndex(where="", entries=[]), AT)
     assert "default-src 'none'" in page
     assert "script-src 'sha256-" in page

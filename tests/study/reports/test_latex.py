@@ -1,4 +1,4 @@
-"""LaTeX tables fit a column of a two-column paper, by the estimate that chooses columns and by LaTeX itself."""
+"""LaTeX tables: they fit a column of a two-column paper, by the estimate that chooses columns and by LaTeX."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_series_are_left_out_of_the_main_table() -> None:
 
 
 def test_a_short_table_has_the_ends_of_the_axis() -> None:
-    """It has at most six places in order, with the means of cells.csv."""
+    """The short table has at most six places in order, with the means of cells.csv."""
     rows = rows_of(results())
     mse, hits = series_with_values(rows)
     table = series_table(rows, mse)
@@ -103,14 +103,14 @@ def test_csv_has_every_place(tmp_path: Path) -> None:
     assert "| model | size | length 1 |" in files["report.md"]
 
 
-def test_without_series_nothing_of_them_is_written(tmp_path: Path) -> None:
+def test_without_series_their_files_are_not_written(tmp_path: Path) -> None:
     rows = cell_rows(summarised(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
     names = [file.name for file in write_report(tmp_path, report_of(rows), ["html", "csv", "latex", "svg"])]
     assert not any("series" in name for name in names)
     assert "Along an axis" not in (tmp_path / "report.html").read_text()
 
 
-def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
+def test_each_series_has_a_panel_and_each_row_a_line() -> None:
     """Long axes are logarithmic, zeros are marked at the foot, and training's places are shaded."""
     rows = rows_of(results())
     drawn = along_axis.plot(rows)
@@ -133,7 +133,7 @@ def test_the_figure_has_a_panel_a_series_and_a_line_a_row() -> None:
 
 
 def test_errors_that_explode_leave_the_others_readable() -> None:
-    """Their lines leave the panel, their intervals aren't drawn, and marks at the edge show their place."""
+    """Lines of exploding errors leave the panel, without intervals, and marks at the edge show their place."""
     trials = results()
     for result in trials:
         if result.trial.cell.model == "NMU":
@@ -148,7 +148,7 @@ def test_errors_that_explode_leave_the_others_readable() -> None:
 
 
 def test_rates_by_place_are_drawn_with_references(tmp_path: Path) -> None:
-    """There is a panel for each kind of bound; bounds.csv has the bounds of all places once."""
+    """Each kind of bound has a panel; bounds.csv has the bounds of all places once."""
     criterion = ReferenceCriterion(
         model="exact",
         higher_is_better={"test_mse_at_5": False},
@@ -191,8 +191,8 @@ def test_many_rows_are_split_into_facets_with_the_same_axes() -> None:
     assert len({axes.get_ylim() for axes in drawn.figure.axes}) == 1
 
 
-def test_a_note_a_series_names_trials_without_a_number() -> None:
-    """There isn't a note for each metric."""
+def test_each_series_has_one_note_of_trials_without_a_number() -> None:
+    """A series with trials without a number has one note, rather than one for each of its metrics."""
     trials = results()
     infinite = trials[0].metrics | {"test_mse_at_5": float("inf")}
     broken = Result(trial=trials[0].trial, outcome=Outcome.FINISHED, metrics=infinite)

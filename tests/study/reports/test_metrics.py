@@ -1,4 +1,4 @@
-"""Reports of metrics: available numbers are shown, and without a criterion nothing refers to success."""
+"""Reports of metrics: available numbers are shown, and without a criterion success isn't mentioned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from study.summaries.learning import LearningCurve, learning_curve
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
-pytestmark = pytest.mark.usefixtures("figures")  # of texts that stand once in a file
+pytestmark = pytest.mark.usefixtures("figures")  # of texts that a file has once
 
 METRICS = {
     "test_accuracy": Metric(higher_is_better=True, low=0.0, high=1.0),
@@ -52,7 +52,7 @@ OF_SUCCESS = re.compile(r"success|solved", re.IGNORECASE)
 def rows_of(
     outcome: str = "finished", *, shift: float = 0.0, metrics: Mapping[str, Metric] = METRICS, diverged: int = 0
 ) -> tuple[ResultRows, DataRows, TrialTable]:
-    """Make rows of two models at three widths, of eight trials each, some of which diverged."""
+    """Make rows of two models at three widths, of eight trials each; some trials diverge."""
     keys = [(model, width) for model in ("A", "B") for width in (2, 4, 8) for _ in range(8)]
     steps = np.tile(np.linspace(-0.02, 0.02, 8), 6)
     accuracy = np.array([0.7 + 0.1 * (model == "A") + 0.01 * width for model, width in keys]) + steps + shift
@@ -102,7 +102,7 @@ def test_reports_without_a_criterion_omit_success(report_files, name):
 
 
 def test_the_figures_are_those_of_means(report_files):
-    """Panels of means are drawn; there is no figure of times."""
+    """Panels of means are drawn; the figure of times is omitted."""
     assert {name.removesuffix(".png") for name in report_files if name.endswith(".png")} == {"differences", "figure"}
 
 
@@ -249,7 +249,7 @@ def test_curves_without_a_declared_metric_are_not_drawn():
     ("outcome", "titles"), [("unsolved", ["success rate"]), ("solved", ["success rate", "solved at"])]
 )
 def test_no_panel_is_empty(outcome, titles):
-    """Without solved trials there is no panel of times; metrics are shown all the same."""
+    """Without solved trials, the panel of times is omitted, and metrics are still shown."""
     table = outcomes_table(outcome=[outcome] * 4, width=[2, 2, 4, 4], test_loss=[0.1, 0.2, 0.3, 0.4])
     if outcome == "solved":
         times = pa.array([10.0, 12.0, 11.0, 15.0])

@@ -20,7 +20,7 @@ from study.reports.overall import overall_table
 from study.trials.table import TrialTable
 from tests.study.builders import outcomes_table, summarised_by
 
-pytestmark = pytest.mark.usefixtures("figures")  # of texts that stand once in a file
+pytestmark = pytest.mark.usefixtures("figures")  # of texts that a file has once
 
 BY = ["task", "model"]
 TEXTS = ("metric", "method", "other")
@@ -106,7 +106,7 @@ def test_profiles_csv_has_every_step(report_files):
 
 
 def test_the_page_and_markdown_show_the_table_and_its_notes(report_files):
-    """Both have a section with the table and its notes; the page contains both figures."""
+    """Page and Markdown have a section with the table and its notes; the page contains both figures."""
     page, markdown = report_files["report.html"].read_text(), report_files["report.md"].read_text()
     section = re.search(r'<section id="aggregate-over-tasks">.*?</section>', page, re.DOTALL)[0]
     for name in ("profiles", "improvement"):
@@ -143,7 +143,7 @@ def test_the_profile_figure_has_a_line_and_a_band_for_each_method():
 
 
 def test_values_over_decades_have_a_logarithmic_axis():
-    """Losses have one; their profile increases with the threshold."""
+    """Losses have a logarithmic axis; their profile increases with the threshold."""
     drawn = profiles.plot(report_of(2, metric=Metric(low=0.0), scale=9.0).overall)
     [axes] = drawn.figure.axes
     assert axes.get_xscale() == "log"

@@ -1,4 +1,4 @@
-"""Properties of the page in a real browser."""
+"""The report's page in a real browser."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def column(page, title):
 @in_every_scheme
 @at_every_width
 def test_the_page_opens_from_disk_in_silence(visit, report, scheme, width):
-    """There are no errors, warnings or requests, in light and dark, on laptop and phone."""
+    """The page gives no errors, warnings or requests, in light and dark, on laptop and phone."""
     visited = visit(report, width=width, scheme=scheme)
     assert visited.page.get_by_role("heading", name="Results").is_visible()
     assert visited.complaints == []
@@ -125,7 +125,7 @@ def test_names_of_rows_stay_in_sight(visit, report, width, scheme):
 
 
 def test_on_a_phone_one_column_names_the_rows(visit, report):
-    """It has the texts of all identifying columns, and the first numbers are beside it."""
+    """One column has the texts of all identifying columns, and the first numbers are beside it."""
     page = visit(report, width=390).page
     names = results_of(page).locator("tbody td.name")
     assert names.first.is_visible()

@@ -26,7 +26,7 @@ CELLS = [Cell("lab:Sums", model, {"size": size}) for size in (2, 3) for model in
 
 
 def rows_and_findings(seeds: int = 4, **keep: Bound) -> tuple[ResultRows, ReferenceFindings]:
-    """Make the rows and findings of two questions, each with an exact and another model."""
+    """Make rows and findings of two questions; each question has a reference model and another one."""
     results = [
         Result(
             trial=Trial(cell, seed),
@@ -59,7 +59,7 @@ def test_notes_say_the_bounds_and_how_many_references_set_them() -> None:
 
 
 def test_notes_say_why_nothing_is_judged() -> None:
-    """Too few references judge nothing, and the note says how many are needed."""
+    """With too few references no trial is judged, and the note gives the number needed."""
     (note,) = reference_notes(*rows_and_findings(loss=Bound(below=0.05)))
     assert note.startswith("a bound needs at least 2 references; with fewer, trials are finished")
     assert "Exact, size 3 (1 reference; 3 of 4 were dropped)" in note

@@ -1,4 +1,4 @@
-"""A strip has a mark for each row, at the height of its number."""
+"""Strips of an index entry: a mark for each row, at the height of its number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_rates_are_drawn_from_0_to_1(demo) -> None:
 
 
 def test_rows_without_a_number_leave_a_gap() -> None:
-    """A cell without judged trials has no mark, and the others keep their places; without any there is no strip."""
+    """A cell without judged trials has no mark, and the others keep their places; without any, the strip is omitted."""
     done, pending = {"solved": 2, "unsolved": 1}, {"pending": 3}
     places = [published_cell(hidden_size=size) for size in (2, 3, 4)]
     full_strip = strip(cell_rows(summaries_of(*((cell, done) for cell in places)), {}))

@@ -1,4 +1,4 @@
-"""Properties of output on narrow terminals: columns may be left out, digits may not."""
+"""Output on narrow terminals: columns may be left out, digits may not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared titles of hyperparameters are used everywhere in a report."""
+"""Declared titles of hyperparameters: a report uses them everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties of a report's files."""
+"""The files of a report."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_names_in_markdown_are_escaped(write):
 
 
 def test_only_a_figures_colours_and_ids_become_the_pages():
-    """Ids, styles and colours change in tags only; similar texts stay, and comments, which hold texts, are removed."""
+    """Ids, styles and colours change in tags only; similar texts stay, and comments are removed."""
     figure = Figure(figsize=(3, 2))
     axes = figure.add_subplot(title="#262626 url(#b)")
     axes.plot([0, 1], [0, 1], color=INK)
@@ -336,7 +336,7 @@ def test_an_interval_is_written_by_its_ends_wherever_people_read(write, text):
 
 
 def test_the_terminal_shows_the_comparison():
-    """Ours, theirs, p and verdict are in one row."""
+    """The terminal has both rates, the p-value and the verdict."""
     summaries = summaries_of((published_cell("NMU"), {"solved": 50, "unsolved": 50}))
     console = Console(width=200, record=True, file=io.StringIO())
     against = with_published(summaries)

@@ -38,7 +38,7 @@ def test_cells_have_the_numbers_of_the_report(finished_study: Path) -> None:
 
 
 def test_a_run_publishes_the_same_as_sync(finished_study: Path, uri: str, tmp_path: Path) -> None:
-    """Both publish the same cells and charts, by name, with equal numbers, labels and values."""
+    """A run and `study sync` publish the same cells and charts, with equal names, numbers, labels and values."""
     shutil.copytree(finished_study / "studies" / "little", tmp_path / "studies" / "little")
     assert sync(load_results("little", tmp_path / "studies"), uri) == 12
     for kind in ("cell", "line", "curve"):
@@ -57,7 +57,7 @@ def own_tags(run: Run) -> dict[str, str]:
 
 
 def test_charts_have_few_lines_of_few_points(finished_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one line a method against hidden units, and thinned learning curves of a readable number of cells."""
+    """Charts have a line for each method over hidden units, and thinned learning curves of a few cells."""
     results = load_results("little", finished_study / "studies")
     lines = dashboard.charts(results)
     rates = {line.name: line.points for line in lines if line.kind == LINE}

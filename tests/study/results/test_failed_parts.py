@@ -88,7 +88,7 @@ def test_every_reading_command_names_failed_parts(broken, tmp_path):
 
 
 def test_a_mistake_of_the_user_isnt_a_failed_part(broken, tmp_path):
-    """A missing trial is refused with exit code 2, as before."""
+    """A missing trial is a usage error with exit code 2."""
     invoke("run", "broken.yaml", "--local", *broken)
     refused = invoke("report", "broken", "--trial", "nosuch", *broken)
     assert refused.exit_code == 2

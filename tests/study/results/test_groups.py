@@ -121,7 +121,7 @@ def test_a_terminal_shows_the_first_of_very_many_rows(workspace):
 
 
 def test_tables_of_files_load_no_torch(workspace):
-    """Slow imports (torch, matplotlib, MLflow), which take as long as a million rows, are avoided."""
+    """Slow imports (torch, matplotlib, MLflow) are avoided, since they take as long as a million rows."""
     heavy = "torch", "matplotlib", "mlflow", "ray"
     words = ["report", "seeds.csv", "--format", "csv", "--format", "latex"]
     code = (
@@ -207,7 +207,7 @@ def outcomes_of(widths: dict[int, list[int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_one_short_trial_among_forty_rows_is_named_and_nothing_else(workspace):
+def test_only_the_row_with_a_short_trial_is_named(workspace):
     """Of forty rows one has a trial of nine evaluations: it is named, and all other rows are as before."""
     widths = {width: [200_000, 200_000] for width in range(2, 22)}
     (workspace / "whole.csv").write_text(outcomes_of(widths))

@@ -40,7 +40,7 @@ LITTLE = {
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., StudyStore]:
-    """Give a function that trains a study with a list of seeds into a store."""
+    """Return a function that trains a study with a list of seeds into a store."""
 
     def train(store: str, seeds: object, **changes: object) -> StudyStore:
         spec = LITTLE | {"seeds": seeds} | changes
@@ -77,7 +77,7 @@ def test_a_study_that_the_store_lacks_becomes_one(finished_study: Path, tmp_path
     assert imported.pack_ids() == before
 
 
-def test_a_second_time_nothing_changes(finished_study: Path, tmp_path: Path) -> None:
+def test_a_repeated_import_changes_nothing(finished_study: Path, tmp_path: Path) -> None:
     """A repeated import says that all trials are there, and changes no byte."""
     file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
     import_export(file, tmp_path / "there")
@@ -252,7 +252,7 @@ def test_imports_are_checked_before_any_write(finished_study: Path, tmp_path: Pa
 
 
 def test_reports_and_certificates_are_made_again(finished_study: Path, tmp_path: Path) -> None:
-    """An exported page and certificate are dropped, and the import says how to make them again."""
+    """An exported page and certificate are dropped, and the import names the commands that make them again."""
     file = export(Store(finished_study / "studies").study("little"), tmp_path / "little.zip")
     for key in ("report/report.html", "report/.report.json", "report.json", "verified.json"):
         file = changed(file, tmp_path / f"with-{key.replace('/', '-')}.zip", key, b"<script>alert(1)</script>")

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(name="store")
 def _store(finished_study: Path, tmp_path: Path) -> Path:
-    """Give a copy of a store with one study."""
+    """Return a copy of a store with one study."""
     return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
 
 
@@ -159,8 +159,8 @@ def test_new_results_are_read_once_they_are_due(store: Path) -> None:
     assert entries(index)["little"].done == 13
 
 
-def test_a_study_that_cannot_be_read_says_why(store: Path) -> None:
-    """Its entry has the reason, and the other studies theirs."""
+def test_an_unreadable_study_has_an_entry_with_the_reason(store: Path) -> None:
+    """The unreadable study's entry has the reason; entries of other studies are as usual."""
     shutil.copytree(store / "little", store / "broken")
     (store / "broken" / "spec.yaml").write_text("study: broken\nmodelz: [NMU]\n")
     index = Index(store)
@@ -187,8 +187,8 @@ def test_a_foreign_page_is_kept(store: Path) -> None:
     assert (store / "index.html").read_text() == "mine"
 
 
-def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
-    """A missing store is reported, not created; an empty store has a page that says what to do."""
+def test_a_missing_store_has_no_index(tmp_path: Path) -> None:
+    """A missing store is reported, not created; the page of an empty store has instructions."""
     with pytest.raises(InputError, match="there is no store at"):
         Index(tmp_path / "typo")
     assert not (tmp_path / "typo").exists()
@@ -199,7 +199,7 @@ def test_a_store_that_is_not_there_has_no_index(tmp_path: Path) -> None:
 def test_an_object_stores_page_is_in_the_working_folder(
     s3, finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Studies of a bucket are listed in a local file, which links local reports."""
+    """Studies of a bucket are listed in a local file with links to local reports."""
     monkeypatch.chdir(tmp_path)
     url = f"{s3.bucket()}/studies"
     done = invoke("run", str(finished_study / "little.yaml"), "--store", url, "--local", "--engine", "torch")

@@ -54,7 +54,7 @@ def is_current(workspace: Path) -> bool:
     return are_current(load_results("little", workspace / "studies"), default_uri(workspace / "studies"))
 
 
-def test_nothing_is_made_again_for_nothing(workspace):
+def test_without_changes_nothing_is_written(workspace):
     """Without changes, a run writes no file of the report and nothing into MLflow."""
     metrics = "SELECT COUNT(*), MAX(timestamp) FROM metrics"
     before = report_files(workspace), query_mlflow(workspace, metrics)
@@ -62,8 +62,8 @@ def test_nothing_is_made_again_for_nothing(workspace):
     assert (report_files(workspace), query_mlflow(workspace, metrics)) == before
 
 
-def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(workspace):
-    """Even if it has nothing to train, the index no longer shows a dead driver's state."""
+def test_the_next_run_removes_the_heartbeat_of_a_killed_run(workspace):
+    """After a run, even one with nothing to train, the index no longer shows a killed driver's state."""
     (workspace / "studies" / "little" / "heartbeat").write_text("of a killed run")
     run(workspace)
     assert not (workspace / "studies" / "little" / "heartbeat").exists()
@@ -71,7 +71,7 @@ def test_the_heartbeat_of_a_killed_run_goes_with_the_next_run(workspace):
 
 @pytest.mark.parametrize("name", ["report/cells.csv", "report/report.html", report_mark.NAME])
 @pytest.mark.parametrize("content", [None, b"", b"mine", b"{}"])
-def test_a_report_that_is_not_as_written_is_rejected(workspace, name, content):
+def test_a_changed_report_is_outdated(workspace, name, content):
     """A report with a missing or changed file, or file list, is outdated."""
     file = workspace / "studies" / "little" / name
     before = file.read_bytes()
@@ -83,7 +83,7 @@ def test_a_report_that_is_not_as_written_is_rejected(workspace, name, content):
     assert is_current(workspace)
 
 
-def test_another_report_in_its_place_is_written_over(workspace):
+def test_another_report_in_the_studys_folder_is_replaced(workspace):
     """A report of `study report --compare` in the study's folder is replaced by the next run, byte by byte."""
     before = bytes_of(report_files(workspace))
     words = ["report", "little", "--compare", "little", "--store", str(workspace / "studies")]
@@ -102,7 +102,7 @@ def test_another_report_in_its_place_is_written_over(workspace):
         ("UPDATE experiments SET lifecycle_stage = 'deleted'", "SET lifecycle_stage = 'active'"),
     ],
 )
-def test_a_study_that_mlflow_does_not_show_is_rejected(workspace, harm, mended):
+def test_a_study_missing_in_mlflow_is_unpublished(workspace, harm, mended):
     """A study counts as unpublished if its run or experiment is deleted, or its run was modified."""
     query_mlflow(workspace, harm)
     assert not is_current(workspace)
@@ -120,13 +120,13 @@ def test_runs_lost_by_mlflow_are_published_again(workspace):
     assert query_mlflow(workspace, runs) == [(12 + 2 * 4 + 1 + 3,)]
 
 
-def test_a_server_is_asked_itself(workspace):
-    """Unless it is a local database, publication is checked with MLflow, or the run publishes again."""
+def test_an_unreachable_server_is_not_up_to_date(workspace):
+    """MLflow on a server is asked through its API; an unreachable server isn't up to date."""
     assert not are_current(load_results("little", workspace / "studies"), "http://127.0.0.1:9")
 
 
 def test_a_mark_names_all_that_is_shown(monkeypatch):
-    """Other results, texts or code change the mark; equal ones keep it, however they are chunked."""
+    """Other results, texts or code change the mark; equal ones keep it, whatever the chunks of the table."""
     rows = pa.table({"seed": [0, 1], "outcome": ["solved", "unsolved"]})
     chunked = pa.concat_tables([rows.slice(0, 1), rows.slice(1)])
     mark = report_mark.mark(rows, "a question")

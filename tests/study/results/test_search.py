@@ -64,7 +64,7 @@ def test_the_winners_file_plans_stored_trials(workspace):
     assert {trial.id for trial in plan.trials} <= set(results.table["trial_id"].to_pylist())
 
 
-def test_a_search_that_goes_on_reports_its_candidates_so(workspace):
+def test_a_running_search_reports_all_candidates_with_a_warning(workspace):
     """While it runs all candidates are rows, by number, and the reader is warned that the numbers are optimistic."""
     file = workspace / "studies" / "little" / "search.json"
     record = json.loads(file.read_text())

@@ -47,7 +47,7 @@ def test_mlflow_has_values_and_no_curves_of_series(workspace: Path) -> None:
 
 
 def test_a_study_that_was_stored_without_series_has_them_after_the_next_run(workspace: Path) -> None:
-    """Until then its report has a column for each metric, and no trial is trained again."""
+    """Before the next run, the report has a column for each metric; the run adds series without any training."""
     run = ("run", "along.yaml", "--store", "studies", "--local", "--tracking-uri", "off")
     assert invoke(*run).exit_code == 0
     report, declared = workspace / "studies" / "along" / "report", workspace / "studies" / "along" / "declared.json"

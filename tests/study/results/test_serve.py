@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(name="store")
 def _store(finished_study: Path, tmp_path: Path) -> Path:
-    """Give a copy of a store with one study."""
+    """Return a copy of a store with one study."""
     return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
 
 
@@ -35,7 +35,7 @@ def _port(store: Path) -> Iterator[int]:
 
 
 def get(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    """Request a raw path, which a browser would normalise, and return status and content."""
+    """Request a path without normalising it as a browser does, and return status and content."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.putrequest(method, path, skip_host="Host" in headers)

@@ -21,7 +21,7 @@ COUNTS = {"a": ((8, 10), (6, 30)), "b": ((27, 30), (1, 10)), "c": ((8, 10), (3, 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with starts, and trials of three models, of which one had more easy starts."""
+    """Work in a folder with the outcomes of three models; one of them had more easy starts."""
     monkeypatch.chdir(tmp_path)
     lines, seed = ["model,seed,hard,solved"], 0
     for model, levels in COUNTS.items():
@@ -157,7 +157,7 @@ def test_impossible_standardisations_are_refused(workspace: Path, words: list[st
     assert not (workspace / "trials-report").exists()
 
 
-def test_rates_that_there_arent_are_refused(workspace: Path) -> None:
+def test_standardising_without_success_is_refused(workspace: Path) -> None:
     """Without success there is nothing to standardise."""
     (workspace / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
     result = invoke("report", "trials.csv", "--standardise", "hard", "--metric", "score:higher")
@@ -196,7 +196,7 @@ seeds: 10
 
 
 def test_a_study_has_a_number_of_starts_among_its_metrics(workspace: Path) -> None:
-    """Its own report is standardised if its file says so, and equals `study report --standardise`."""
+    """The report of a study with `standardise` in its file is standardised, as by `study report --standardise`."""
     (workspace / "lab.py").write_text(CODE)
     (workspace / "study.yaml").write_text(STUDY + "standardise: hard\n")
     done = invoke("run", "study.yaml", "--local", "--tracking-uri", "off")

@@ -30,7 +30,7 @@ TABLE = {
 
 
 def own_code(folder: Path) -> dict[str, object]:
-    """Return a study of the function in the folder, which also includes a file."""
+    """Return a study of the function in the folder; the study also includes a file."""
     (folder / "notes.txt").write_text("read by nobody")
     return STUDY | {"seeds": 2, "include": ["notes.txt"]}
 

@@ -43,7 +43,7 @@ def test_tags_of_file_and_command_are_one_set(folder: StudyStore) -> None:
         assert change_tags(folder, ["smoke"], []) == ("2026", "smoke")
 
 
-def test_a_store_without_tags_has_none_and_stays_so(folder: StudyStore) -> None:
+def test_reading_the_tags_of_an_old_store_writes_nothing(folder: StudyStore) -> None:
     """A study from before tags has none, and reading them writes nothing."""
     assert study_tags(folder) == change_tags(folder, [], []) == ()
     assert "tags.json" not in folder.sizes()
@@ -74,7 +74,7 @@ def test_a_wrong_tag_changes_nothing(folder: StudyStore, add: list[str], remove:
 
 @pytest.mark.parametrize("content", ["[", "{}", '{"added": [1], "removed": []}', '{"added": ["a b"], "removed": []}'])
 def test_damaged_tags_are_an_error(folder: StudyStore, content: str) -> None:
-    """The error names unreadable tags and says what to do."""
+    """The error names unreadable tags and has instructions."""
     folder.write_file("tags.json", content.encode())
     with pytest.raises(StoreError, match="remove it"):
         study_tags(folder)

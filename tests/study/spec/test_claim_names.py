@@ -111,9 +111,7 @@ def test_a_claim_of_a_function_names_its_values(named: Path, text: str, first: s
         ("{a: success rate, exceeds: 0.5}", "success_rate needs a success criterion"),
     ],
 )
-def test_an_unknown_or_ambiguous_name_is_reported_with_what_would_be_right(
-    named: Path, text: str, message: str
-) -> None:
+def test_unknown_and_ambiguous_names_get_a_suggestion(named: Path, text: str, message: str) -> None:
     """The nearest valid name is suggested, and a value of two hyperparameters is refused as ambiguous."""
     spec = study_of(named, **STUDY, grid={"method": ["a", "b"], "other": ["b", "c"]})
     with pytest.raises(SpecError) as caught:

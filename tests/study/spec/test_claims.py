@@ -57,7 +57,7 @@ def test_every_value_of_an_axis_is_a_cell_with_its_counterpart() -> None:
         ("{hidden_size: 3.0, sparsity_strength: 1}", [(3, 1)]),
     ],
 )
-def test_a_table_says_where(selection: str, cells: list[tuple[int, int]]) -> None:
+def test_a_table_selects_cells(selection: str, cells: list[tuple[int, int]]) -> None:
     """Values, lists of values, labels and `every` select cells."""
     claim = claim_of(f"{{NMU: success_rate, exceeds: 0.9, at: {selection}}}")
     assert compared_cells(claim) == [(("NMU", n, strength),) for n, strength in cells]
@@ -73,7 +73,7 @@ def test_cells_are_compared_within_a_model(other: str) -> None:
 
 
 def test_metrics_with_limits_have_means_and_others_shares() -> None:
-    """A metric without limits, or whose values differ by factors, is about more than half of the seeds."""
+    """Claims of metrics without limits, or with values over decades, are about more than half of the seeds."""
     share = claim_of("{NMU: sparsity_error, below: 0.001, at: every cell}")
     assert (share.is_of_share, share.limits) == (True, None)
     assert share.text.endswith("is below 0.001 in more than half of the solved trials, in every cell")
@@ -140,7 +140,7 @@ def test_a_mistake_says_what_must_hold(line: str, place: str, message: str) -> N
         ("success_rate", "must be a table"),
     ],
 )
-def test_a_claim_that_is_not_one_is_refused(line: str, message: str) -> None:
+def test_malformed_claims_are_refused(line: str, message: str) -> None:
     """Missing, additional and invalid keys are refused."""
     with pytest.raises(SpecError) as caught:
         claims(line)
@@ -149,15 +149,17 @@ def test_a_claim_that_is_not_one_is_refused(line: str, message: str) -> None:
     assert message in problem.message
 
 
-def test_mistakes_of_claims_stand_beside_others() -> None:
-    """A wrong claim hides no other mistake, and isn't reported twice because no claim is left."""
+def test_mistakes_of_claims_are_reported_with_others() -> None:
+    """Mistakes of claims are reported with those of other tables, and once each."""
     with pytest.raises(SpecError) as caught:
         claims("{NMU: success_rate, at: every cell}", seeds="{until: {claims: decided, max: 10, batch: 20}}")
     assert [problem.where for problem in caught.value.problems] == ["seeds.until.batch", "claims[1]"]
     grid = GRID.replace("hidden_size: [2, 3]", "hidden_size: [2, 0]")
     with pytest.raises(SpecError) as caught:
         claims("{NMUU: success_rate, exceeds: 0.9}", cells=grid)
-    assert [problem.where for problem in caught.value.problems] == ["grid.hidden_size[2]"]  # its cells are unknown
+    assert [problem.where for problem in caught.value.problems] == [
+        "grid.hidden_size[2]"
+    ]  # claims need the grid's cells
 
 
 @pytest.mark.parametrize(

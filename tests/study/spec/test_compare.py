@@ -45,6 +45,6 @@ def test_comparisons_are_part_of_no_id():
     ],
 )
 def test_mistakes_are_reported(text, message):
-    """A key that isn't swept, is repeated or has no factor is one clear error."""
+    """A key that isn't swept, a repeated key and a missing factor are one clear error each."""
     with pytest.raises((SpecError, InputError), match=message):
         make_plan(parse_spec(BASE % text, source="a.yaml"))

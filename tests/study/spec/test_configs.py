@@ -116,7 +116,7 @@ def test_fields_are_hyperparameters_and_functions_get_objects(folder: Path) -> N
 
 
 def test_an_argument_config_is_the_whole_configuration(folder: Path) -> None:
-    """Its fields have no prefix."""
+    """Fields of an argument named `config` have names without a prefix."""
     spec = parsed(folder, train="lab:whole", grid={"model.width": [8]}, fixed={"momentum": 0.5})
     (values,) = hyperparameters(spec)
     assert received(folder, spec, values) == (
@@ -222,6 +222,6 @@ def test_a_mistake_in_a_configuration_file_has_its_line_there(folder: Path, cont
         parsed(folder, train="lab:train", config="conf/config.yaml")
 
 
-def test_a_configuration_file_that_is_not_there(folder: Path) -> None:
+def test_a_missing_configuration_file_is_an_error(folder: Path) -> None:
     with pytest.raises(SpecError, match=r"line 6: config: other.yaml can't be read: No such file"):
         parsed(folder, train="lab:train", config="other.yaml")

@@ -127,7 +127,7 @@ def test_the_code_is_part_of_the_ids(packed_lab: Path, make: Callable[..., Spec]
 
 
 def test_metrics_and_length_are_part_of_the_ids_and_the_criterion_is_not(lab: Path) -> None:
-    """The choice of the best step and the end of a trial count; the later judgement of its numbers doesn't."""
+    """Metrics and iterations are part of the ids; the criterion isn't, since it only judges stored numbers."""
     spec = study_of(lab)
     assert ids(study_of(lab, success={"loss": {"below": 0.1}})) == ids(study_of(lab, success=None)) == ids(spec)
     assert ids(study_of(lab, metrics={"accuracy": "lower", "loss": "lower"})) != ids(spec)

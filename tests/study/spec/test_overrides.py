@@ -43,7 +43,7 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
 
 @pytest.mark.parametrize("text", ["seeds", "=5", "grid.=5", "seeds=[1", ".seeds=2"])
 def test_malformed_overrides_are_refused(text: str) -> None:
-    """An override is a key of the file and a value."""
+    """An override must be KEY=VALUE, with a key of the file and a valid value."""
     with pytest.raises(InputError, match="must be KEY=VALUE"):
         parse_overrides([text])
 
@@ -61,7 +61,7 @@ def test_mistakes_are_those_of_the_value() -> None:
         parse_overrides(["seeds=1", "seeds=2"])
 
 
-def test_a_mapping_is_written_as_a_file_has_it() -> None:
+def test_a_mapping_is_written_as_yaml() -> None:
     """Equal lists are each written out, and unrepresentable values are refused."""
     sizes = [2, 3]
     text = dump({"study": "off", "grid": {"a": sizes, "b": sizes}, "rate": 1e-5})
@@ -119,7 +119,7 @@ def test_a_value_for_all_models_replaces_those_of_axes() -> None:
     ]
 
 
-def test_an_axis_of_which_nothing_is_left_is_named() -> None:
+def test_an_axis_without_other_values_is_dropped() -> None:
     """An axis that sets only the overridden value is dropped, and so is a list of the grid."""
     file = ZIPPED.replace(f"  schedule:{SCHEDULE.split('seeds')[0]}", "")
     overrides = parse_overrides(["protocol.iterations=1000", "fixed.hidden_size=4"])

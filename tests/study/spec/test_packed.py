@@ -127,7 +127,7 @@ def test_mistakes_of_several_names_are_in_one_error(packed_lab: Path) -> None:
 
 
 def test_a_module_class_is_a_model(packed_lab: Path) -> None:
-    """It needs no mark, because its base class identifies it."""
+    """A subclass of nn.Module is a model without a decorator, because its base class identifies it."""
     (cell,) = study_cells(packed_study(packed_lab, models=["mylab.models:Net"]))
     assert cell.value("size") == 3
 

@@ -106,14 +106,14 @@ def test_a_mistake_says_what_must_hold(changed: dict[str, Any], message: str):
     assert message in str(caught.value)
 
 
-def test_a_regulariser_that_is_off_leaves_ids_as_they_are():
+def test_a_regulariser_of_strength_0_does_not_change_ids():
     """A strength of 0 equals none, and has no schedule."""
     (plain, _), (off, _) = study_cells(spec()), study_cells(spec(fixed={"sparsity_strength": 0, "l1_strength": 0}))
     assert plain.id == off.id
 
 
 def test_l1_has_its_last_strength_at_once_unless_a_first_one_is_given():
-    """Both strengths are part of the ids, and of the values that must be equal in a pack."""
+    """Both strengths of L1 are part of the ids, and of the values that must be equal in a pack."""
     (plain, _), (constant, _) = study_cells(spec()), study_cells(spec(fixed={"l1_strength": 1e-4}))
     (same, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-4}))
     (growing, _) = study_cells(spec(fixed={"l1_strength": 1e-4, "l1_first_strength": 1e-5}))

@@ -28,7 +28,7 @@ def criterion_of(folder: Path, **changed: Any) -> ReferenceCriterion:
 
 
 def test_each_cell_has_the_references_of_its_question(packed_lab: Path) -> None:
-    """Cells with the same task fields are judged by one reference cell, which also judges itself."""
+    """Cells with the same task fields, the reference cell among them, are judged by one reference cell."""
     plan = make_plan(
         reference_study(
             packed_lab, grid={"size": [2, 3]}, models=[EXACT, {"name": "NMU", "grid": {"learning_rate": [0.1, 0.2]}}]
@@ -84,7 +84,7 @@ def test_the_batch_size_isnt_part_of_the_question(packed_lab: Path) -> None:
 
 
 def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
-    """It is planned without its code."""
+    """A stored study is planned with the same criterion, without its code."""
     spec = reference_study(packed_lab)
     assert isinstance(spec, PackedSpec)
     stored = parse_spec(spec.text, source="spec.yaml", declared=declared_family(spec.declared.to_json()))
@@ -144,7 +144,7 @@ def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any]
 
 
 def test_a_function_has_no_references(lab: Path) -> None:
-    """Its trials have a single model; the file is refused with this reason."""
+    """References need several models, and a function's trials have one: the file is refused with this reason."""
     with pytest.raises(SpecError, match="references: unknown key"):
         study_of(lab, references={"model": "mylab.training:train"})
     with pytest.raises(SpecError, match=r"success.accuracy: must be a table"):
@@ -164,5 +164,5 @@ def test_a_function_has_no_references(lab: Path) -> None:
     ],
 )
 def test_editors_know_references(changed: dict[str, Any], is_valid: bool) -> None:
-    """The JSON schema accepts what the parser accepts."""
+    """The JSON schema accepts the same criteria as the parser."""
     assert Draft202012Validator(schema()).is_valid(REFERENCE_STUDY | changed) == is_valid

@@ -54,7 +54,7 @@ def test_messages_show_the_seeds_of_a_combination() -> None:
 
 
 def test_crossed_seeds_are_each_with_each() -> None:
-    """If both are equal, the trial is the plain seed's, so that it isn't trained again."""
+    """Each seed of a source is combined with each of the others; equal seeds are the plain seed's trial."""
     assert sources("{init: 2, data: [0, 5]}") == [(0, 0, None), (0, 5, None), (1, 0, None), (1, 5, None)]
     plain = {trial.id for trial in trials("2")}
     assert plain <= {trial.id for trial in trials("{init: 2, data: 2}")}

@@ -1,4 +1,4 @@
-"""Properties of the study file: valid files mean what they say, and all mistakes are reported at once."""
+"""Parsing of study files: values of valid files, and error messages with all mistakes at once."""
 
 from __future__ import annotations
 
@@ -234,8 +234,8 @@ HUGE = "9" * 399
         ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "lone surrogate"),
     ],
 )
-def test_mean_numbers_are_refused_before_anything_is_made_of_them(line: str, message: str) -> None:
-    """An unrepresentable number is one mistake, found without an array of that size."""
+def test_unrepresentable_numbers_are_refused_without_allocation(line: str, message: str) -> None:
+    """An unrepresentable number is one mistake, reported without allocating an array of that size."""
     keys = {"study": "s", "task": "{name: arithmetic}", "models": "[NMU]", "seeds": "1"}
     keys |= dict([line.split(": ", 1)])
     text = "\n".join(f"{key}: {value}" for key, value in keys.items())
@@ -255,7 +255,7 @@ def test_keys_given_twice_are_reported() -> None:
     assert "first on line 6" in problem.message
 
 
-def test_numbers_and_words_mean_what_they_say() -> None:
+def test_numbers_and_words_are_parsed_as_in_yaml_1_2() -> None:
     """`1e5` is a number and `off` a word, contrary to YAML 1.1."""
     spec = parse_spec(
         "study: a\ntask: {name: simple}\nmodels: [NMU]\nseeds: 010\n"
@@ -403,7 +403,7 @@ def test_schema_describes_keys_where_editors_show_them() -> None:
 
 
 def fits(value: Any, rule: dict[str, Any], tables: dict[str, Any]) -> bool:
-    """Check the used part of JSON schema; fail on other keywords."""
+    """Return True if a value fits a rule of JSON Schema; fail on keywords outside the supported part."""
     known = {
         "$ref", "$schema", "$defs", "anyOf", "enum", "type", "properties", "additionalProperties", "required", "items",
         "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern",
@@ -518,7 +518,7 @@ def test_mistakes_of_until_are_reported_with_all_others() -> None:
     assert reported["seeds.until.batch"].message == "batch <= max must hold, but got 20 and max 10"
 
 
-def test_one_of_both_ends_must_be_given() -> None:
+def test_a_width_excludes_a_compared_model() -> None:
     """A width and a compared model are two questions: both together are a mistake at `until`."""
     text = UNTIL.replace("0.7", "0.1").replace("form", "from").replace("hiden", "hidden").replace("20", "5")
     (problem,) = problems(text.replace("- NMU", "- NMU\n  - NAC-mul"))
@@ -529,7 +529,7 @@ def test_one_of_both_ends_must_be_given() -> None:
     )
 
 
-def test_cells_to_be_told_apart_need_a_counterpart() -> None:
+def test_cells_compared_with_a_model_need_a_counterpart() -> None:
     """A cell without a counterpart of the compared model is refused when the study is planned."""
     spec = parse(
         models=[{"name": "NMU", "grid": {"hidden_size": [2, 5]}}, "NAC-mul"],

@@ -28,7 +28,7 @@ def test_bets_are_fair_if_the_mean_is_the_bound(bound: float, n: int) -> None:
 
 
 def test_bets_are_fair_for_any_numbers() -> None:
-    """The same holds for other numbers: over all sequences of three values whose mean is the bound."""
+    """Over all sequences of three values whose mean is the bound, each bet's expectation is exactly 1."""
     values, chances = np.array([0.1, 0.4, 1.0]), np.array([0.5, 0.3, 0.2])
     bound, above = float(values @ chances), 0.0
     for places in itertools.product(range(3), repeat=4):

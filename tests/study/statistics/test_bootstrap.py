@@ -42,18 +42,18 @@ def widths(bounds):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40))
 def test_interquartile_mean_is_that_of_the_middle_half(values):
-    """It is the mean of the middle half of the values repeated four times."""
+    """The interquartile mean is the mean of the middle half of the values repeated four times."""
     assert statistics.interquartile_means(values) == pytest.approx(plain_mean(values), rel=1e-9, abs=1e-6)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=4, max_size=40).filter(lambda values: len(values) % 4 == 0))
 def test_interquartile_mean_is_scipys_where_quarters_are_whole(values):
-    """If a quarter of the sample size is an integer, it equals SciPy's trimmed mean."""
+    """If a quarter of the sample size is an integer, the interquartile mean equals SciPy's trimmed mean."""
     assert statistics.interquartile_means(values) == pytest.approx(stats.trim_mean(values, 0.25), abs=1e-9)
 
 
 def test_interquartile_mean_of_nothing_and_of_equal_values():
-    """An empty sample has none; that of equal values is the value, to the last bit."""
+    """The interquartile mean of an empty sample is NaN; that of equal values is the value, to the last bit."""
     assert np.isnan(statistics.interquartile_means([])).all()
     assert statistics.interquartile_means([0.1] * 10, [7, 3]).tolist() == [0.1, 0.1]
 
@@ -167,7 +167,7 @@ def test_intervals_hold_their_estimates(values, confidence):
 
 @BOUNDS
 def test_few_and_equal_values_have_no_interval(bound):
-    """Up to four values, and any number of equal ones, have none; of five, four may be equal."""
+    """Up to four values, and any number of equal ones, have no interval; of five, four may be equal."""
     values = np.random.default_rng(0).normal(size=10)
     assert np.isnan(bound(values, [0, 1, 2, 3, 4])).all()
     assert np.isnan(bound([0.1] * 5 + [0.1 + 1e-17] * 7, [5, 7])).all()
@@ -225,7 +225,7 @@ def test_expansions_for_many_values_agree_with_resamples(law, monkeypatch):
 
 
 def test_many_skewed_values_are_resampled(monkeypatch):
-    """If a single value dominates, an expansion would be wrong, and the interval uses resamples."""
+    """If a single value dominates, an expansion would be wrong, so the interval uses resamples."""
     values = np.append(np.arange(float(bootstrap.LARGE)), 1e9)
     (expanded,) = bootstrap.mean_intervals(values)
     monkeypatch.setattr(bootstrap, "LARGE", values.size + 1)

@@ -85,7 +85,7 @@ def test_order_location_and_scale_dont_change_shares() -> None:
 
 
 def test_a_source_without_effect_may_have_no_share() -> None:
-    """Its interval reaches 0, unlike that of the dominant source; a zero residual has no share."""
+    """Without effect, a source's interval reaches 0, unlike the dominant source's; a zero residual has the share 0."""
     shares = variance_shares(drawn((0.7, 0.0, 0.3), (20, 20)))
     assert shares is not None
     assert shares.intervals[0][0] > 0.3
@@ -260,7 +260,7 @@ def test_uninformative_numbers_have_no_shares() -> None:
         variance_shares(drawn((0.5, 0, 0.5), (4, 4)), confidence=1.0)
 
 
-def test_counts_of_rows_say_what_their_trials_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counted_trials_have_the_intervals_of_listed_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many trials of a seed are drawn as a count, with equal summaries and nearly equal intervals."""
     rng = np.random.default_rng(1)
     solved = (rng.random((40, 60)) < rng.random((40, 1))).astype(float)

@@ -74,7 +74,7 @@ def test_a_third_source_widens_the_interval():
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_the_interval_excludes_zero_exactly_where_the_test_rejects(confidence):
-    """Both agree at any level, for numbers and for differences of success."""
+    """Interval and test agree at any level, for numbers and for differences of success."""
     for seed in range(40):
         d = crossed(seed, (8, 6), (0.3, 0.3, 0.4)) + 0.6
         for values in (d, np.sign(d.round())):

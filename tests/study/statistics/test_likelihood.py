@@ -36,7 +36,7 @@ def test_rests_have_their_known_values(x, digamma, trigamma, stirling):
 
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(0.1, 20)), min_size=1, max_size=8))
 def test_root_finds_each_zero(lines):
-    """Roots are found for functions on which Newton's method overshoots (arctan far from its zero)."""
+    """Roots are found even if Newton's method overshoots, as for arctan far from its zero."""
     zero, width = np.array(lines).T
     solution = root(lambda x: (np.arctan((x - zero) / width), width / (width**2 + (x - zero) ** 2)), zero + 10)
     assert solution == pytest.approx(zero, abs=1e-12)

@@ -12,7 +12,7 @@ SAMPLING = MeanPrecision(0.5, 20, 200)
 
 
 def test_the_first_look_is_late_enough() -> None:
-    """There is no look before 40 seeds, except the last; all are after whole batches."""
+    """Looks begin at 40 seeds or more, after whole batches; if the maximum is smaller, it is the only look."""
     assert SAMPLING.looks == tuple(range(40, 201, 20))
     assert MeanPrecision(0.5, 7, 100).looks[0] == 42
     assert MeanPrecision(0.5, 20, 30).looks == (30,)

@@ -33,7 +33,7 @@ def test_the_interquartile_mean_is_the_mean_of_the_cells():
 
 
 def test_one_cell_has_the_interval_of_a_cell():
-    """It equals that of a report's row, to the last bit."""
+    """For a single cell, the interval equals that of a report's row, to the last bit."""
     values = drawn(1, 12)
     interval = statistics.interquartile_mean_over_cells(values).interval
     assert interval == tuple(statistics.interquartile_mean_intervals(samples(values)[0])[0])
@@ -92,7 +92,7 @@ def test_an_interquartile_mean_of_infinity_is_refused():
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
 def test_the_profile_is_the_share_of_better_values(higher_is_better):
-    """At each threshold it is the mean over cells of the share of values strictly above, or below."""
+    """At each threshold, the profile is the mean over cells of the share of values strictly better."""
     values = SeedValues({**drawn(2, 9, digits=1).by_cell, "bad": {0: -math.inf, 1: 0.1, 2: math.inf}})
     profile = statistics.performance_profile(values, higher_is_better=higher_is_better)
     at = np.concatenate([np.linspace(-3, 3, 121), *samples(drawn(2, 9, digits=1))])
@@ -105,7 +105,7 @@ def test_the_profile_is_the_share_of_better_values(higher_is_better):
 
 
 def test_the_band_of_one_cell_is_kolmogorovs():
-    """Its half-width is the critical value of SciPy's exact Kolmogorov test."""
+    """The half-width of a single cell's band is the critical value of SciPy's exact Kolmogorov test."""
     for n in (1, 5, 20):
         reach = statistics.performance_profile(drawn(1, n), higher_is_better=True).reach
         at_edge = np.arange(n) / n + reach  # a uniform sample whose greatest distance is the half-width
@@ -128,7 +128,7 @@ def test_the_band_of_many_cells_is_narrower_unless_they_are_copies():
     assert statistics.performance_profile(equal, higher_is_better=True).reach == pytest.approx(single, rel=1e-4)
 
 
-def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
+def test_a_band_covers_the_true_profile_simultaneously():
     """Of 300 studies of four cells, at least 93% have a band that contains the entire true profile."""
     truth = stats.norm.sf(np.linspace(-3, 3, 601))
     held = 0
@@ -142,7 +142,7 @@ def test_a_band_holds_the_true_profile_at_all_thresholds_at_once():
 
 
 def test_with_seeds_of_their_own_the_probability_is_that_of_mann_and_whitney():
-    """In each cell it is U/(m n), with ties counted half."""
+    """In each cell the probability is U/(m n), with ties counted half."""
     first, second = drawn(3, 9, digits=1, shift=0.4), drawn(3, 7, seed=1, first_seed=100, digits=1)
     expected = np.mean(
         [

@@ -16,7 +16,7 @@ from study import statistics
 
 @pytest.mark.parametrize(("first_only", "second_only"), [(0, 0), (5, 0), (6, 0), (1, 7), (20, 33), (400, 460)])
 def test_mcnemar_is_the_binomial_test_of_the_discordant_seeds(first_only, second_only):
-    """It equals the two-sided binomial test with one half."""
+    """McNemar's test equals the two-sided binomial test with probability one half."""
     n = first_only + second_only
     expected = stats.binomtest(first_only, n).pvalue if n else 1.0
     assert statistics.mcnemar(first_only, second_only) == pytest.approx(expected, rel=1e-9)
@@ -54,7 +54,7 @@ def test_the_interval_of_rates_holds_the_difference_at_all_rates(n):
 
 
 def test_the_interval_of_rates_is_that_of_drawn_beta_variables():
-    """Its ends are quantiles of the product, here of a million draws."""
+    """The interval's ends are quantiles of a product of beta variables, here of a million draws."""
     first_only, second_only, n = 12, 5, 40
     rng, discordant = np.random.default_rng(0), first_only + second_only
     rates = {end: rng.beta(discordant + end, n - discordant + 1 - end, 1_000_000) for end in (0, 1)}
@@ -82,7 +82,7 @@ def test_impossible_counts_are_refused():
         statistics.mcnemar_interval(3, 4, 6)
 
 
-def test_more_seeds_are_told_by_the_share_that_differ():
+def test_more_seeds_are_extrapolated_by_the_share_that_differ():
     """Two discordant of 10 seeds: 30 seeds have six. Without any, the number is unknown."""
     assert statistics.more_seeds(1, 1, 10) == 20
     assert statistics.more_seeds(3, 3, 10) == 0
@@ -195,8 +195,8 @@ def test_equal_values_that_differ_by_rounding_are_ties_of_their_seed():
         statistics.paired_differences([1.0, 2.0], [1.0])
 
 
-def test_few_seeds_have_no_interval_and_none_no_estimate():
-    """Below six seeds the interval excludes no value."""
+def test_few_seeds_have_an_infinite_interval():
+    """Below six seeds the interval is infinite; without seeds the result is None."""
     assert statistics.sign_flip([]) is None
     assert statistics.sign_flip([1.0, 2.0, 3.0, 4.0, 5.0]).interval == (-math.inf, math.inf)
     with pytest.raises(ValueError, match="finite"):

@@ -17,7 +17,7 @@ NO_TIMES = (NONE, np.empty(0, bool))
 
 
 def flags(solved, trials):
-    """Return a number of trials, the first of which are solved."""
+    """Return a flag for each trial; the first `solved` flags are True."""
     return np.arange(trials) < solved
 
 
@@ -134,7 +134,7 @@ def test_ranks_without_pairs_are_mann_and_whitneys():
 
 @pytest.mark.parametrize("seeds", [4, 9, 30])
 def test_the_interval_of_ranks_excludes_a_half_exactly_where_the_test_rejects(seeds):
-    """Both agree for pairs, unpaired trials, and both, with failures among the losses."""
+    """Interval and test agree for pairs, for unpaired trials and for mixtures, with failures among the losses."""
     rng = np.random.default_rng(seeds)
     for shift in np.linspace(0, 2, 15):
         parts = [rng.normal(by, 1, seeds).round(1) for by in (0, shift, 0, shift)]
@@ -188,7 +188,7 @@ def test_times_that_can_not_be_compared_are_not_tested():
 
 @pytest.mark.parametrize("compare", [statistics.partly_paired_rates, statistics.partly_paired_means])
 def test_without_trials_to_compare_there_is_no_test(compare):
-    """There must be pairs or unpaired trials of both methods, and pairs have two sides."""
+    """Without pairs, and without unpaired trials of both methods, the result is None; pairs need equal lengths."""
     assert compare(NONE, NONE, NONE, NONE) is None
     assert compare(NONE, NONE, [1.0, 0.0], NONE) is None
     with pytest.raises(ValueError, match="both methods must have a"):

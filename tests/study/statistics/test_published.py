@@ -100,8 +100,8 @@ def test_every_row_has_a_published_answer(seeds):
             assert 0 <= interval[0] <= middle <= interval[1] < float("inf")
 
 
-def test_rows_that_cannot_be_are_refused():
-    """More solved than seeds, and lists of different lengths, are errors; without seeds there is no rate."""
+def test_impossible_rows_are_refused():
+    """More solved than seeds, and lists of different lengths, are errors; without seeds the rate is None."""
     with pytest.raises(ValueError, match="successes=2, n=1"):
         statistics.as_published([1, 2], [0, 0], 1)
     with pytest.raises(ValueError, match="each solved seed needs one sparsity error"):

@@ -95,7 +95,7 @@ def test_newcombe_repeats_its_authors_example():
 
 @given(COUNTS, COUNTS)
 def test_newcombe_turns_with_its_samples(first, second):
-    """The reversed difference has the mirrored interval, which contains it and is within -1 and 1."""
+    """The reversed difference has the mirrored interval; intervals contain the difference and lie within -1 and 1."""
     low, high = statistics.newcombe(*first, *second)
     assert statistics.newcombe(*second, *first) == pytest.approx((-high, -low), abs=1e-12)
     assert low + 1e-12 >= -1

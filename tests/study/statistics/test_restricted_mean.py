@@ -176,7 +176,7 @@ def test_interval_holds_the_mean_where_trials_ended_early(n):
 
 
 def test_restricted_mean_of_degenerate_samples():
-    """It is NaN if the curve ends before; without solved trials it has no error; all at once, an error of zero."""
+    """The mean is NaN if the curve ends before `until`; without solved trials the error is NaN; all at once, 0."""
     trials = {
         "none": [],
         "one ended early": [(5.0, False), (3.0, True)],

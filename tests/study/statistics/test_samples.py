@@ -17,7 +17,7 @@ MANY = st.tuples(st.lists(SIZES, max_size=12), st.integers(0, 99))
 
 
 def drawn(many, zeros=0.1):
-    """Draw samples in [0, 1/2], those in odd places much smaller than the others, and some of them 0."""
+    """Draw samples in [0, 1/2]; samples at odd places are much smaller, and a share `zeros` of values is 0."""
     sizes, seed = many
     rng = np.random.default_rng(seed)
     scales = [1e-4 if place % 2 else 1.0 for place in range(len(sizes))]
@@ -46,7 +46,7 @@ def test_numbers_of_many_are_those_of_each(estimate, many):
     [(statistics.median_intervals, 0.1), (statistics.gamma_mean_intervals, 0.0), (statistics.beta_mean_intervals, 0.1)],
 )
 def test_intervals_of_many_are_those_of_each(bound, zeros, many, confidence):
-    """Intervals don't depend on the other samples, which need more or fewer steps."""
+    """Intervals don't depend on the other samples, even if these need more or fewer steps."""
     parts = drawn(many, zeros)
     together = bound(*joined(parts), confidence=confidence)
     alone = [bound(part, confidence=confidence)[0] for part in parts]

@@ -36,7 +36,7 @@ def test_columns_of_different_lengths_are_refused():
 
 @pytest.mark.parametrize("by_cell", [{}, {"a": {}}, {"a": {0: math.nan}}])
 def test_nothing_and_nan_are_refused(by_cell):
-    """There must be a cell with a seed, and each value is a number or infinite."""
+    """Values without any seed, and NaN, are refused."""
     with pytest.raises(ValueError, match=r"there must be at least one cell|NaN is among them"):
         SeedValues(by_cell)
     assert SeedValues({"a": {0: math.inf}}).cell_names == ["a"]

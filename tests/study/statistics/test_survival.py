@@ -148,12 +148,12 @@ def test_log_rank_ignores_uninformative_samples():
     ids=["none", "empty", "all empty", "one", "one and empty", "all censored", "never at risk together", "all at once"],
 )
 def test_log_rank_of_degenerate_samples_is_none(samples):
-    """Without two samples to compare, or without an event while both are at risk, there is no test."""
+    """Without two samples to compare, or without an event while both are at risk, the result is None."""
     assert statistics.log_rank(samples) is None
 
 
 def test_kaplan_meier_of_degenerate_samples():
-    """Without trials there is no curve; one trial, all censored and all solved at once have no interval."""
+    """Without trials the result is None; for one trial, or if all are censored or solved at once, intervals are NaN."""
     assert statistics.kaplan_meier([], []) is None
     single = statistics.kaplan_meier([7.0], [True])
     assert (single.survival.tolist(), single.median) == ([0.0], 7.0)

@@ -23,7 +23,7 @@ TABLES = st.lists(
 
 @given(TABLES)
 def test_cochran_armitage_agrees_with_statsmodels(counts):
-    """It is statsmodels' z, but for its variance with N - 1 instead of N trials."""
+    """The statistic is statsmodels' z, except that its variance has N - 1 instead of N trials."""
     k, n = (np.array(part) for part in zip(*counts, strict=True))
     scores = np.arange(len(k)) ** 1.5
     trend = statistics.cochran_armitage(scores, k, n)

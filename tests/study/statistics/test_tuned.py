@@ -87,14 +87,14 @@ def test_exchanged_and_negated_methods_have_the_mirrored_difference():
 
 
 def drawn(laws, n=10, studies=400):
-    """Draw the halves' fits of two methods in many studies, with a number of values with these means."""
+    """Draw normal outcomes of each method, shape [studies, n, values], around these means of its values."""
     rng = np.random.default_rng(8)
     return [rng.normal(means, 1.0, (studies, n, len(means))) for means in laws]
 
 
 @pytest.mark.parametrize("counts", [(10, 1), (3, 3), (10, 10)])
 def test_equal_methods_have_a_winner_in_at_most_one_of_twenty_studies(counts):
-    """All values of both methods are equally good, which maximises the optimism of the choice."""
+    """False winners are rare even if all values are equally good, so that the choice is most optimistic."""
     methods = drawn([[0.0] * count for count in counts])
     _, bounds, p_values = tuned_test(*(cross_fit(values, halved(10, 20)) for values in methods))
     assert np.mean(p_values <= 0.05) <= 0.05
@@ -123,7 +123,7 @@ def test_choices_that_cost_move_the_interval():
 
 
 def test_a_value_that_most_seeds_miss_is_not_chosen():
-    """It is named, and wins no half, however good its few outcomes are."""
+    """A value with few outcomes is listed as left out and never chosen, however good its outcomes are."""
     first, second = outcomes(10, 0.0, 9.0, seed=9), outcomes(10, 0.0, seed=10)
     first[:6, 1] = np.nan
     comparison = tuned_difference(first, second, higher_is_better=True)

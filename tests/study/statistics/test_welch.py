@@ -46,7 +46,7 @@ def test_one_sample_is_students_interval():
 
 @pytest.mark.parametrize("samples", [([1.0, 1.0], [2.0, 2.0]), ([1.0], [2.0, 3.0]), ([1e-300, 1e-300], [1.0, 1.0])])
 def test_constant_samples_arent_tested(samples):
-    """Without variance, or with one value, there is no test."""
+    """Without variance, or with one value, the result is None."""
     numbers = [(np.mean(v), np.std(v, ddof=1) if len(v) > 1 else 0.0, len(v)) for v in samples]
     assert statistics.contrast([1, -1], *zip(*numbers, strict=True)) is None
 

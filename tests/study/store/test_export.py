@@ -21,14 +21,14 @@ Members = dict[str, bytes]
 
 @pytest.fixture(params=["folder", "s3"])
 def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
-    """Give a study of two packs, with files of all kinds, in a store of either kind."""
+    """Return a study of two packs, with files of all kinds, in a store of either kind."""
     root = str(tmp_path / "root") if request.param == "folder" else f"{request.getfixturevalue('s3').bucket()}/prefix"
     return filled(root)
 
 
 @pytest.fixture
 def local(tmp_path: Path) -> StudyStore:
-    """Give such a study in a local folder."""
+    """Return such a study in a local folder."""
     return filled(str(tmp_path / "root"))
 
 
@@ -48,7 +48,7 @@ def filled(root: str) -> StudyStore:
 
 @pytest.fixture
 def exported(local: StudyStore, tmp_path: Path) -> Path:
-    """Give the file of an exported study."""
+    """Return the file of an exported study."""
     return export(local, tmp_path / "demo.zip").file
 
 
@@ -211,7 +211,7 @@ def test_links_and_compressed_members_are_refused(exported: Path, tmp_path: Path
     assert not (tmp_path / "there").exists()
 
 
-def test_files_that_claim_more_than_there_is_are_refused(exported: Path, tmp_path: Path) -> None:
+def test_sizes_beyond_the_file_are_refused(exported: Path, tmp_path: Path) -> None:
     """Sizes that exceed the ZIP file are refused before reading."""
     data = bytearray(exported.read_bytes())
     with zipfile.ZipFile(io.BytesIO(bytes(data))) as archive:

@@ -70,7 +70,7 @@ PLACES = [*((version, "folder") for version in VERSIONS), (1, "s3")]
 
 @pytest.fixture(params=PLACES, ids=lambda place: f"version-{place[0]}-{place[1]}")
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give a copy of a version's store, of either kind."""
+    """Return a copy of a version's store, of either kind."""
     version, kind = request.param
     store = STORES / f"version-{version}"
     if kind == "folder":
@@ -85,13 +85,13 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=VERSIONS, ids="version-{}".format)
 def version(request: pytest.FixtureRequest) -> int:
-    """Give each version with a stored sample."""
+    """Return each version with a stored sample."""
     return int(request.param)
 
 
 @pytest.fixture
 def local(version: int, tmp_path: Path) -> Path:
-    """Give a copy of a version's store in a local folder."""
+    """Return a copy of a version's store in a local folder."""
     return shutil.copytree(STORES / f"version-{version}", tmp_path / "studies")
 
 
@@ -188,7 +188,7 @@ def planned(study: StudyStore) -> Plan:
 
 
 def run_again(root: Path, name: str) -> str:
-    """Run the last given study of the store in this process."""
+    """Run a stored study from its last study file in this process, and return its output."""
     console = Console(file=io.StringIO(), width=1000)
     study = Study(name, Where(str(root), "off"), planned(Store(root).study(name)).spec)
     assert study.train(console, local=True) is Ending.FINISHED
@@ -196,8 +196,8 @@ def run_again(root: Path, name: str) -> str:
 
 
 @pytest.fixture
-def went_on_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Give the iterations of the checkpoints from which training resumes."""
+def resumed_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the iterations of the checkpoints from which training resumes."""
     iterations: list[int] = []
 
     class Seen(FusedEngine):
@@ -214,7 +214,7 @@ def bytes_of(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for kind in kinds for path in sorted(root.glob(f"*/{kind}/*"))}
 
 
-def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
+def check_continues(local: Path, resumed_from: list[int]) -> None:
     """Run the study: only missing trials are trained, and no stored file changes.
 
     Half-done packs restart: the fused engine summed in another order when these stores were made.
@@ -224,15 +224,15 @@ def check_gone_on_with(local: Path, went_on_from: list[int]) -> None:
     run_again(local, "grid")
     new = [path for path in bytes_of(local) if path not in before and path.parent.name == "results"]
     assert sorted(trial for path in new for trial in grid.trials_of(path.stem)) == sorted(trials - done)
-    assert went_on_from == []
+    assert resumed_from == []
     assert before.items() <= bytes_of(local).items()
     assert not list(local.glob("*/quarantine"))
 
 
 @pytest.mark.slow
-def test_a_study_of_any_version_is_gone_on_with(local: Path, went_on_from: list[int]) -> None:
-    """A new run trains the missing trials, from the checkpoint on, and changes no earlier file."""
-    check_gone_on_with(local, went_on_from)
+def test_a_study_of_any_version_continues(local: Path, resumed_from: list[int]) -> None:
+    """A new run trains only the missing trials, and changes no earlier file."""
+    check_continues(local, resumed_from)
     before = bytes_of(local)
     if (local / "search").is_dir():
         run_again(local, "search")
@@ -330,7 +330,7 @@ LAST = replace(FORMATS[SCHEMA_VERSION], upgrades=UPGRADES, upgrade_checkpoint=wi
 
 
 def raise_version(monkeypatch: pytest.MonkeyPatch, last: Format = LAST) -> None:
-    """Make this the next version: results get a column, curves another type, checkpoints other times."""
+    """Introduce a next version: results get a column, iterations a shorter type, and checkpoints another time."""
     note = pa.field("note", pa.string())
     now = FORMATS[SCHEMA_VERSION]
     schemas = {
@@ -370,11 +370,11 @@ def test_the_next_version_reads_all_of_this_one(root: str, monkeypatch: pytest.M
 
 
 def test_the_next_version_trains_nothing_again(
-    local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+    local: Path, version: int, resumed_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of both versions are one study: only missing trials are trained, and once."""
     raise_version(monkeypatch)
-    check_gone_on_with(local, went_on_from)
+    check_continues(local, resumed_from)
     study = Store(local).study("grid")
     versions = {version_of_file(path) for path in (local / "grid" / "results").iterdir()}
     assert versions == {version, NEXT}
@@ -397,8 +397,8 @@ def test_the_next_version_adopts_from_this_one(local: Path, monkeypatch: pytest.
         assert repr(read(adopter).to_pylist()) == repr(read(grid).to_pylist())  # has NaN
 
 
-def test_a_checkpoint_without_an_upgrade_is_trained_anew(
-    local: Path, version: int, went_on_from: list[int], monkeypatch: pytest.MonkeyPatch
+def test_a_checkpoint_without_an_upgrade_restarts_its_pack(
+    local: Path, version: int, resumed_from: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If training can't resume from an earlier version's checkpoint, its pack restarts, and a message says so."""
     raise_version(monkeypatch, replace(LAST, upgrade_checkpoint=None))
@@ -413,7 +413,7 @@ def test_a_checkpoint_without_an_upgrade_is_trained_anew(
     assert len(notices) == 1
     assert f"{HALF_DONE}.npz was written by an earlier package (schema version {version})" in notices[0]
     assert "trained from the beginning" in notices[0]
-    assert went_on_from == []
+    assert resumed_from == []
     assert grid.has_pack(HALF_DONE)
     assert not (local / "grid" / "quarantine").exists()
 
@@ -438,7 +438,7 @@ def test_an_upgrade_that_fails_moves_nothing(root: str, monkeypatch: pytest.Monk
 
 
 def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a file is the package's own, so the user decides: it is named, and not moved."""
+    """An earlier file with unexpected columns is named and not moved, since the package itself wrote it."""
     file = next((local / "grid" / "results").iterdir())
     metadata = {key: text for key, text in pq.read_metadata(file).metadata.items() if key.startswith(b"study.")}
     pq.write_table(pq.read_table(file).drop_columns(["threshold"]).replace_schema_metadata(metadata), file)

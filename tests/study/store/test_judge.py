@@ -118,7 +118,7 @@ def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> Non
     assert [row["outcome"] for row in rows(table, "learner", 3)] == ["solved", "solved", "unsolved"]
 
 
-def test_a_changed_criterion_judges_trials_anew(folder: StudyStore) -> None:
+def test_a_changed_criterion_judges_trials_again(folder: StudyStore) -> None:
     """A study that gains or loses references discards its trials' earlier judgements."""
     before = folder.judged_by(criterion()).read_results()
     by_bound = trial("learner", 2, 0, 2.0, outcome=Outcome.SOLVED)

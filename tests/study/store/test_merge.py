@@ -14,7 +14,7 @@ from tests.study.store.test_store import CELL, OTHER_PACK, PACK, failed, fill, s
 
 @pytest.fixture(params=["folder", "s3"])
 def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
-    """Give a study with the trials 1 and 2, in a store of either kind."""
+    """Return a study with the trials 1 and 2, in a store of either kind."""
     root = str(tmp_path / "here") if request.param == "folder" else f"{request.getfixturevalue('s3').bucket()}/prefix"
     study = Store(root).study("demo")
     fill(study, PACK, [solved(1), solved(2)])
@@ -23,7 +23,7 @@ def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
 
 @pytest.fixture
 def other_study(tmp_path: Path) -> StudyStore:
-    """Give an empty study of another store."""
+    """Return an empty study of another store."""
     return Store(tmp_path / "there").study("demo")
 
 
@@ -35,8 +35,8 @@ def ids(*seeds: int) -> set[str]:
     return {Trial(CELL, seed).id for seed in seeds}
 
 
-def test_missing_trials_come_whole(study: StudyStore, other_study: StudyStore) -> None:
-    """A pack without a known trial is copied byte by byte; of others the missing trials, with curves and weights."""
+def test_missing_trials_are_copied_with_curves_and_weights(study: StudyStore, other_study: StudyStore) -> None:
+    """Packs of new trials are copied byte by byte; from other packs the missing trials, with curves and weights."""
     fill(other_study, OTHER_PACK, [solved(3), solved(4)])
     fill(other_study, "00cc", [solved(2), solved(5)])
     fill(other_study, "00dd", [failed(6)])
@@ -53,7 +53,7 @@ def test_missing_trials_come_whole(study: StudyStore, other_study: StudyStore) -
     assert study.read_results().slice(4, 1).equals(other_study.read_results().slice(3, 1))
 
 
-def test_a_second_time_nothing_is_new(study: StudyStore, other_study: StudyStore) -> None:
+def test_a_repeated_merge_writes_nothing(study: StudyStore, other_study: StudyStore) -> None:
     """A repeated merge writes nothing."""
     fill(other_study, OTHER_PACK, [solved(2), solved(3)])
     assert merge(study, other_study, "demo.zip") == 1

@@ -59,7 +59,7 @@ with open_objects(sys.argv[1], Timing(0.05, 1e9)).below("demo").lock(print) as h
 
 @pytest.fixture
 def url(s3) -> str:
-    """Give the address of an empty store."""
+    """Return the address of an empty store."""
     return f"{s3.bucket()}/studies"
 
 
@@ -178,7 +178,7 @@ def test_a_server_without_conditions_is_refused(url, ignored):
 
 
 def test_one_of_two_contenders_gets_the_lock(url):
-    """Both write conditionally on the version they saw; the second is refused."""
+    """Two contenders write conditionally on the version that they saw, and the second write is refused."""
     folder = demo(url, NEVER)
     folder.write("lock", b"{}")
     lock = folder.read_versioned("lock")

@@ -26,7 +26,7 @@ WORDS = {
 
 
 def test_solved_cells_are_those_of_the_results(tmp_path: Path) -> None:
-    """They equal the results cell by cell; other models, tasks and criteria have none."""
+    """Times read separately equal those of the results, cell by cell; other models, tasks and criteria have none."""
     study.load(WORDS, store=tmp_path, tracking_uri="off").run(local=True, pack_size=2)
     folder, opened = Store(tmp_path, read_only=True).study("words"), study.open("words", store=tmp_path).results()
     times: dict[str, list[int]] = {}

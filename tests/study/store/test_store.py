@@ -76,7 +76,7 @@ def checkpoint(pack_id: str = PACK, iteration: int = 500) -> Checkpoint:
 
 @pytest.fixture(params=["folder", "s3"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of an empty store of either kind."""
+    """Return the address of an empty store of either kind."""
     if request.param == "folder":
         return str(tmp_path / "root")
     return f"{request.getfixturevalue('s3').bucket()}/some/prefix"
@@ -84,7 +84,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def study(root: str) -> StudyStore:
-    """Give a study of a store of either kind."""
+    """Return a study of a store of either kind."""
     study = Store(root).study("demo")
     study.write_spec("name: demo\n")
     return study
@@ -92,14 +92,14 @@ def study(root: str) -> StudyStore:
 
 @pytest.fixture
 def local(tmp_path: Path) -> StudyStore:
-    """Give a study of a folder."""
+    """Return a study of a folder."""
     study = Store(tmp_path / "root").study("demo")
     study.write_spec("name: demo\n")
     return study
 
 
 def place(study: StudyStore) -> Folder:
-    """Give a study's raw files."""
+    """Return a study's raw files."""
     return study._folder
 
 
@@ -198,7 +198,7 @@ def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> Non
 
 
 def test_the_order_of_rows_doesnt_depend_on_packs(study: StudyStore, root: str) -> None:
-    """Other packs give the same table."""
+    """Trials divided into other packs give the same table."""
     other = Store(root).study("other")
     fill(study, PACK, [solved(seed) for seed in (3, 1)])
     fill(study, OTHER_PACK, [solved(2)])
@@ -210,7 +210,7 @@ def test_the_order_of_rows_doesnt_depend_on_packs(study: StudyStore, root: str) 
 
 @pytest.mark.parametrize("read", [StudyStore.read_curves, StudyStore.read_weights])
 def test_curves_and_weights_of_the_wanted_trials_only(study: StudyStore, read: Read) -> None:
-    """Both are large, so only requested ones are returned."""
+    """Only the requested curves and weights are returned, since both are large."""
     fill(study, PACK, [solved(1), solved(2)])
     fill(study, OTHER_PACK, [solved(3)])
     wanted = {Trial(CELL, 2).id}
@@ -409,8 +409,10 @@ def test_special_files_are_rejected(local: StudyStore, kind: str, make: Callable
 
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("name", ["spec.yaml", "attempt", "search.json"])
-def test_a_studys_own_file_that_is_none_is_reported(local: StudyStore, name: str, make: Callable[[Path], None]) -> None:
-    """A pipe under any name of the store blocks nothing; the message says what to move away."""
+def test_a_special_file_under_a_name_of_the_store_is_reported(
+    local: StudyStore, name: str, make: Callable[[Path], None]
+) -> None:
+    """A pipe under any name of the store blocks nothing; the message names the file to move away."""
     path = local.path / name
     path.unlink(missing_ok=True)
     make(path)
@@ -523,7 +525,7 @@ def test_a_checkpoint_comes_back_bit_for_bit(study: StudyStore) -> None:
 
 
 def test_a_checkpoint_that_needs_pickle_is_refused(study: StudyStore) -> None:
-    """An unreadable checkpoint isn't written."""
+    """A checkpoint that needs pickle raises ValueError."""
     bad = replace(checkpoint(), arrays={"notes": np.array([{}], dtype=object)})
     with pytest.raises(ValueError, match="needs pickle"):
         study.save_checkpoint(bad)
@@ -737,7 +739,7 @@ def test_an_attempt_writes_nothing_into_anothers(study: StudyStore, write: Calla
 
 
 @pytest.mark.parametrize("key", ["search.json", "results/00aa.parquet"])
-def test_a_folder_that_goes_before_a_write_is_not_made_by_it(local: StudyStore, key: str) -> None:
+def test_a_write_does_not_recreate_a_removed_folder(local: StudyStore, key: str) -> None:
     """The folder may also disappear between the check and the write."""
     folder = local._folder.as_it_is()
     folder.write(key, b"there")
@@ -789,8 +791,8 @@ def test_packs_are_adopted_one_by_one(study: StudyStore, root: str) -> None:
     assert len(study.read_curves()) == len(study.read_weights()) == 3
 
 
-def test_a_file_that_memory_has_no_room_for_stays(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is valid, so it isn't set aside."""
+def test_a_valid_file_stays_if_memory_runs_out(study: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A valid file isn't set aside because memory runs out."""
     fill(study, PACK, [solved(1)])
 
     def no_room(*arguments: object) -> None:
@@ -835,7 +837,7 @@ def test_a_trial_judged_by_two_criteria_has_one_result(local: StudyStore) -> Non
 
 
 def test_a_deleted_study_leaves_nothing(study: StudyStore, root: str) -> None:
-    """Its files are gone, its neighbour is unchanged, and the name can be used again."""
+    """A deleted study's files are gone, other studies are unchanged, and the name can be used again."""
     fill(study, PACK, [solved(1), solved(2)])
     study.save_checkpoint(checkpoint())
     put(study, "quarantine/deep/er", b"?")

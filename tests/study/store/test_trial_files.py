@@ -101,7 +101,7 @@ def test_only_part_of_very_many_files_is_kept_with_a_notice(tmp_path):
     assert "5 files" in notice
 
 
-def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
+def test_a_restarted_trial_has_an_empty_folder(study, tmp_path):
     """Files of a killed attempt are removed."""
     before = folders(study, tmp_path / "killed")
     write(before, {"results.json": 3, "log.txt": 1})
@@ -113,7 +113,7 @@ def test_a_trial_that_begins_anew_finds_an_empty_folder(study, tmp_path):
     assert end_trial(files, study) == ({"log.txt"}, ())
 
 
-def test_a_trial_that_goes_on_finds_its_folder_as_it_left_it(study, tmp_path):
+def test_a_resumed_trial_keeps_its_folder(study, tmp_path):
     before = folders(study, tmp_path / "killed")
     write(before, {"plots/a.txt": 3, "log.txt": 1})
     before.upload([TRIAL])

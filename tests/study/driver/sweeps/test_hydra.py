@@ -69,7 +69,7 @@ def test_a_program_without_results_is_run_once():
 
 
 def test_finished_jobs_are_trials():
-    """Jobs are imported with the bits of a run here, and only missing trials are run."""
+    """Imported jobs have the bits of this package's runs, and only missing trials are run."""
     assert invoke("new", "mine", "--from-hydra", "multirun").exit_code == 0
     refused = invoke("import", "hydra", "multirun", "mine.yaml")
     assert refused.exit_code == 2
@@ -140,7 +140,7 @@ def test_jobs_of_another_program_or_with_other_overrides_are_not_imported():
 
 
 def test_a_folder_without_a_multirun_is_an_error():
-    """The error says what was given and what must hold; nothing is written."""
+    """The error has the given value and the rule; nothing is written."""
 
     def refusal(folder: str) -> str:
         refused = invoke("new", "mine", "--from-hydra", folder)

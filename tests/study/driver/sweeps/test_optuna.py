@@ -256,7 +256,7 @@ def test_options_of_optuna_need_its_storage():
     ],
 )
 def test_a_wrong_storage_is_an_error(words, message):
-    """The error says what was given and what must hold; no file is written."""
+    """The error has the given value and the rule; no file is written."""
     optimize(trials=1)
     optuna.create_study(study_name="empty", storage=DATABASE)
     before = set(Path().iterdir())

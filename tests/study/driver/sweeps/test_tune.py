@@ -135,7 +135,7 @@ def test_a_file_without_a_program_is_refused():
     ],
 )
 def test_a_wrong_space_is_an_error(text, message):
-    """The error says what was given and what must hold; nothing is written."""
+    """The error has the given value and the rule; nothing is written."""
     Path("space.json").write_text(text)
     refused = invoke("new", "mine", "--from-tune", "space.json")
     assert refused.exit_code == 2

@@ -102,7 +102,7 @@ def test_a_grid_runs_each_combination():
     ],
 )
 def test_each_distribution_has_its_range(parameter, domain):
-    """A parameter becomes the range, choices or value from which W&B draws."""
+    """A parameter becomes a range, choices or a value, equal to W&B's."""
     sweep = sweep_of_wandb(write(parameters={"x": parameter}))
     assert (sweep.ranges | sweep.fixed) == {"x": domain}
 
@@ -198,7 +198,7 @@ def test_unsupported_parts_are_named():
     ],
 )
 def test_a_wrong_configuration_is_an_error(content, message):
-    """The error says what was given and what must hold; nothing is written."""
+    """The error has the given value and the rule; nothing is written."""
     write(**content)
     refused = invoke("new", "mine", "--from-wandb", "sweep.yaml")
     assert refused.exit_code == 2

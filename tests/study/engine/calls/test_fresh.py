@@ -1,4 +1,4 @@
-"""Calls in a fresh process: each begins with the same state, and none affects this process."""
+"""Calls in fresh processes: all begin with the same state, and none affects the test process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from study.engine.calls.fresh import FreshCallError, FreshProcess
 
 
 def test_calls_do_not_share_changes(tmp_path: Path) -> None:
-    """Each call runs in its own fork, which begins with the prepared state."""
+    """Each call runs in its own fork of the prepared process."""
     with FreshProcess() as fresh:
         fresh.prepare(os.chdir, str(tmp_path))
         fresh.ready()

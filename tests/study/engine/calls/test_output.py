@@ -27,7 +27,7 @@ def captured(log: Path, *, is_shared: bool = False):
 
 
 def test_all_output_is_logged_in_its_order(tmp_path, capfd):
-    """The log has output of Python, libraries and programs; none of it is printed here."""
+    """The log has the output of Python, libraries and programs in order; none of it is printed."""
     log = tmp_path / "deep" / "log.txt"
     with captured(log) as output:
         print("printed")
@@ -83,7 +83,7 @@ def test_each_trial_has_its_own_log(tmp_path):
         print("second")
         _pump().wait()
         output.write("third")
-    _pump().wait()  # each time, it has looked at all pipes before it answers again
+    _pump().wait()  # the pump answers only after it has looked at all pipes
     _pump().wait()
     assert (tmp_path / "2.txt").read_text() == "second\nthird\n"
     assert (tmp_path / "1.txt").read_text() == "first\nlate\n"
@@ -122,7 +122,7 @@ def test_a_killed_pump_is_restarted(tmp_path):
 
 
 def test_the_output_of_a_process_that_is_killed_is_logged(tmp_path):
-    """A segmentation fault or kill -9 loses no output written before."""
+    """The log has the output that a process wrote before kill -9."""
     program = (
         "import os, sys\nfrom pathlib import Path\nfrom study.engine.calls.output import TrialOutput\n"
         f"with TrialOutput(Path({str(tmp_path / 'log.txt')!r}), is_shared=False).capturing():\n"
@@ -130,5 +130,5 @@ def test_the_output_of_a_process_that_is_killed_is_logged(tmp_path):
     )
     before = subprocess.run([sys.executable, "-c", program], capture_output=True, stdin=subprocess.DEVNULL)
     assert before.returncode == -signal.SIGKILL
-    # Its pump has the pipe of stderr, so it had ended when the call returned.
+    # The pump holds the stderr pipe, so the call returns only after the pump has ended.
     assert (tmp_path / "log.txt").read_text() == "x" * 50_000 + "\n"

@@ -23,18 +23,18 @@ def load(name: str, *arguments: object):
 
 
 def once(seed, *, scale: float = 1.0):
-    """Draw from both global generators."""
+    """Return metrics drawn from the global generators of Python and NumPy."""
     return {"loss": scale * random.random(), "accuracy": np.random.random()}  # noqa: NPY002
 
 
 def steps(seed, *, count: int = 6, scale: float = 1.0):
-    """Draw from both global generators at each step."""
+    """Yield metrics drawn from both global generators at each step."""
     for step in range(count):
         yield {"step": 10 * step, **once(seed, scale=scale)}
 
 
 def resumable(seed, resume, *, count: int = 6, die_at: int = -1):
-    """Train weights that are changed in place, with a separate generator."""
+    """Train weights in place, with a separate generator; kill the process at step `die_at`."""
     rng, weights, first = np.random.default_rng(seed), np.zeros(3), 0
     if resume is not None:
         first, weights = resume["next"], resume["weights"]
@@ -56,7 +56,7 @@ def with_torch(seed):
 
 
 def end_by(seed, *, way: str):
-    """Fail or end this process in the given way."""
+    """Fail, end this process or return metrics, depending on `way`."""
     print("about to end", way)
     if way == "segmentation fault":
         ctypes.string_at(0)
@@ -77,7 +77,7 @@ def end_by(seed, *, way: str):
 
 
 def meddle(seed, *, how: str):
-    """Report a step, then write to the pipe of the reports."""
+    """Report a step, write a message chosen by `how` to the pipe of the reports, and sleep."""
     yield {"step": 0, "loss": 0.0, "accuracy": 0.0}
     (pipe,) = (int(name) for name in os.listdir("/proc/self/fd") if int(name) >= 500)  # noqa: PTH208
     if how == "half a message":
@@ -94,7 +94,7 @@ def meddle(seed, *, how: str):
 
 
 def scribble(seed):
-    """Write to all usual descriptors, and close them."""
+    """Write to the descriptors 3 to 63, close them, and return metrics."""
     for descriptor in range(3, 64):
         try:
             os.write(descriptor, b"\x00\x00\x00\x02[]")
@@ -106,7 +106,7 @@ def scribble(seed):
 
 
 def leave(seed, *, pipe_path: str):
-    """Leave a process in a new session, whose parent has ended, too."""
+    """Start an orphaned process in a new session, write its id to a pipe, and return metrics."""
     code = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True, stdout=2).pid)"
     printed = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, check=True)
     with open(pipe_path, "wb") as pipe:  # noqa: PTH123
@@ -124,7 +124,7 @@ def forever(seed, *, pipe_path: str, is_apart: bool = False):
 
 
 def sleepy(seed):
-    """Report a step, then none for a long time."""
+    """Report a step, then sleep."""
     yield {"step": 0, "loss": 0.0, "accuracy": 0.0}
     time.sleep(1000)
 

@@ -33,7 +33,7 @@ def results(engine: FunctionEngine, trials: tuple[Trial, ...], for_s: float = 1.
 
 
 def test_a_result_does_not_depend_on_the_pack(lab: Path) -> None:
-    """Pack, place and slices don't change a result, since global generators are seeded for each call."""
+    """A result doesn't depend on the pack, the position in it or time slices: each call is seeded anew."""
     engine, trials = engine_and_trials(lab)
     packed = results(engine, trials)
     assert packed == [result for trial in trials for result in results(engine, (trial,))]
@@ -43,7 +43,7 @@ def test_a_result_does_not_depend_on_the_pack(lab: Path) -> None:
 
 
 def test_outcomes_and_times(lab: Path) -> None:
-    """A trial is solved if its best step meets the criterion, from the first step that met it; else it is unsolved."""
+    """A trial is solved if its best step meets the criterion; solved-at is the first step that met it."""
     engine, trials = engine_and_trials(lab, grid=None, fixed={"width": 4}, seeds=20)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -66,7 +66,7 @@ def test_outcomes_and_times(lab: Path) -> None:
 
 
 def test_without_a_criterion_a_trial_is_finished(lab: Path) -> None:
-    """A function that returns a dict gives finished trials without curve and times."""
+    """A function that returns a dict gives finished trials without a curve and a best step."""
     engine, trials = engine_and_trials(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -118,7 +118,7 @@ def train(seed, *, width=4, trial: Trial):
 
 @pytest.mark.parametrize("isolation", [None, "process"])
 def test_a_reporting_function_resumes_from_its_state(lab: Path, isolation: str | None) -> None:
-    """Slices, a resume and a separate process don't change a bit."""
+    """Time slices, a resume and a separate process don't change a bit of the results."""
     (lab / "mylab" / "reporting.py").write_text(REPORTING)
     changed = {"success": None, "metrics": {"loss": "lower"}, "train": "mylab.reporting:train"}
     undisturbed = results(*engine_and_trials(lab, **changed))
@@ -169,7 +169,7 @@ def test_a_pack_resumes(lab: Path) -> None:
 
 
 def test_a_pickled_engine_is_equivalent(lab: Path) -> None:
-    """A pickled engine trains the same results; an engine gives a reason for cells that it refuses."""
+    """A pickled engine gives the same results; an engine gives a reason for cells that it refuses."""
     engine, trials = engine_and_trials(lab)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
     assert results(sent, trials) == results(engine, trials)
@@ -179,7 +179,7 @@ def test_a_pickled_engine_is_equivalent(lab: Path) -> None:
 
 @pytest.mark.slow
 def test_a_crash_fails_only_its_trial(lab: Path) -> None:
-    """A segmentation fault in a trial's process fails this trial; others have the results of this process."""
+    """A segmentation fault fails only its trial; the others have the results of trials without isolation."""
     in_process_results = results(*engine_and_trials(lab))
     engine, trials = engine_and_trials(lab, fixed={"fail": "crash"}, isolation="process", grid=None)
     ended = results(engine, trials)

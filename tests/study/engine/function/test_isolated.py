@@ -1,4 +1,4 @@
-"""Isolated trials: equal bits, contained failures, and no process that outlives its worker."""
+"""Isolated trials: unchanged bits, contained failures, and no process that outlives its worker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_late_import_is_seeded(mytrials):
 
 
 def test_a_killed_trial_resumes_from_its_state(mytrials):
-    """A killed trial fails; resumed from its checkpoint in any process, it has the undisturbed bits."""
+    """A killed trial fails; resumed from its checkpoint in any process, it ends with the bits of an undisturbed one."""
     undisturbed = record_of(start(mytrials.resumable, trial_of(count=6)))
     training = isolated(mytrials, "resumable", count=6, die_at=3)
     assert record_of(training).error == "its process was ended by SIGKILL (perhaps the machine ran out of memory)"
@@ -52,7 +52,7 @@ def test_a_killed_trial_resumes_from_its_state(mytrials):
     assert bits(record_of(resumed)) == bits(undisturbed)
     resumed_in_process = FunctionTraining(mytrials.resumable, trial_of(count=6), checkpoint=checkpoint)
     assert bits(record_of(resumed_in_process)) == bits(undisturbed)
-    ended = record_of(isolated(mytrials, "resumable", checkpoint=checkpoint, count=3))  # after its last step
+    ended = record_of(isolated(mytrials, "resumable", checkpoint=checkpoint, count=3))  # no step is left
     assert ended.reports_steps
     assert bits(ended) == bits(record_of(start(mytrials.resumable, trial_of(count=3))))
 
@@ -90,11 +90,11 @@ def test_memory_has_a_limit(mytrials):
 
 
 def test_a_time_limit_kills_an_endless_step(mytrials):
-    """An endless step is killed at the limit; steps reported before remain."""
+    """An endless step is killed at the limit, and earlier steps are kept."""
     training = isolated(mytrials, "sleepy", Limits(time_limit_s=1000.0))
     while training.advance(0.1).step is None:
         assert not training.done
-    training._limits = Limits(time_limit_s=0.0)  # the limit begins after the start, which may be slow on this machine
+    training._limits = Limits(time_limit_s=0.0)  # set now, since starting the process may take long
     record = record_of(training)
     assert record.error == "it took longer than its time limit of 0 s, and was killed"
     assert record.steps.tolist() == [0]
@@ -140,14 +140,14 @@ def test_an_invalid_report_fails_the_trial(mytrials, how, written):
 
 @LINUX
 def test_a_trial_may_close_all_descriptors(mytrials, capfd):
-    """A trial that writes to all usual descriptors and closes them disturbs no report."""
+    """A trial that writes to its descriptors and closes them doesn't disturb its reports."""
     record = record_of(isolated(mytrials, "scribble"))
     assert (record.error, record.metrics) == (None, {"loss": 0.5, "accuracy": 0.5})
     assert "printed" in capfd.readouterr().err
 
 
 def test_the_process_has_the_environment_of_its_limits(mytrials):
-    """The number of threads follows the limits, and texts have the same hashes in each process."""
+    """The number of threads follows the limits, and strings have the same hashes in each process."""
     records = [record_of(isolated(mytrials, "environment", Limits(cpus=3))) for _ in range(2)]
     assert [record.metrics["loss"] for record in records] == [3.0, 3.0]
     assert records[0].metrics == records[1].metrics
@@ -170,7 +170,7 @@ def test_an_unimportable_function_is_refused(load):
 
 
 def has_ended(process: int) -> bool:
-    """Return True once a process has ended, even without a parent that waits for it."""
+    """Return True once a process has ended, with or without a waiting parent; False after READY_S seconds."""
     try:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Trials of a function: equal bits alone, after others, in slices, after a resume and in another process."""
+"""Trials of a function: the same bits alone, after others, in time slices, after a resume and in another process."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_alternating_trials_do_not_affect_each_other(mytrials):
 
 
 def test_the_process_is_restored_between_slices():
-    """A generator keeps its folder, default dtype and gradient mode, and the process gets its own back."""
+    """Folder, default dtype and gradient mode are the generator's in its slices, and the process's between them."""
 
     def train(seed, *, folder: str):
         torch.set_default_dtype(torch.float64)
@@ -96,7 +96,7 @@ def test_the_process_is_restored_between_slices():
 
     outside = torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd()
     training = start(train, trial_of(folder="/"))
-    for _ in range(2):  # half done: the next trial of a worker may begin here
+    for _ in range(2):  # between slices, the worker may start another trial
         training.advance(0.0)
         assert (torch.get_default_dtype(), torch.is_grad_enabled(), Path.cwd()) == outside
     record = record_of(training)
@@ -105,7 +105,7 @@ def test_the_process_is_restored_between_slices():
 
 
 def test_a_closed_trial_restores_the_process():
-    """A closed generator ends in its own state, and the process's state is restored."""
+    """A generator is closed in its own working folder, and then the process's folder is restored."""
     ends = []
 
     def train(seed):
@@ -221,7 +221,7 @@ def test_a_checkpoint_of_other_metrics_is_refused(mytrials):
 
 
 def test_progress_has_the_latest_step(mytrials):
-    """Progress has the latest step, the bound, whether the trial has ended, and the first metric."""
+    """Progress has the latest step, the maximum, a flag for the end, and the first metric."""
     training = start(mytrials.steps, trial_of(iterations=10))
     progress = [training.advance(0.0) for _ in range(4)]
     first, second = record_of(start(mytrials.steps, trial_of(iterations=10))).curves["loss"]
@@ -350,7 +350,7 @@ def test_ctrl_c_keeps_the_last_state(state_every_s, steps, ctrl_c):
 
 
 def test_a_trial_is_done_before_it_has_a_record(mytrials):
-    """A trial that isn't done raises instead of giving an incomplete record."""
+    """Asking a trial that isn't done for its record raises ValueError."""
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):
         start(mytrials.steps).finish()
     with pytest.raises(ValueError, match="the trial must be done, but is at step None"):

@@ -46,7 +46,7 @@ class Spirals(Task):
 def mlp(
     *, hidden: int = 4, activation: type[nn.Module] = nn.Tanh, middle: Callable[[], nn.Module] = nn.Identity
 ) -> nn.Module:
-    """Build 2 -> hidden -> 2, with a layer of any kind in between."""
+    """Build a network 2 -> hidden -> 2, with the layer `middle` before the output layer."""
     layers = [nn.Linear(2, hidden), activation(), middle(), nn.Linear(hidden, 2)]
     return nn.Sequential(*layers)
 
@@ -56,5 +56,5 @@ def recipe(task: Task | None = None, model=mlp, **hyperparameters) -> Recipe:
 
 
 def members(*seeds: int, learning_rate: float = 0.01) -> list[Member]:
-    """Make trials, each with its own learning rate."""
+    """Return a member for each seed; its learning rate is divided by 1 + seed."""
     return [Member(seed=seed, schedule=Schedule(learning_rate=learning_rate / (1 + seed))) for seed in seeds]

@@ -1,4 +1,4 @@
-"""Packs on a device other than the CPU: all tensors are there, and numbers agree with the CPU.
+"""Packs on a device other than the CPU: it has all tensors, and numbers agree with the CPU.
 
 Without a GPU, the other device is `tests.far_device`, which tests neither the bits nor the speed of a GPU's kernels.
 Tests that need a GPU are skipped without one.
@@ -37,7 +37,7 @@ from tests.study.engine.packed.test_engine import comparable
 from tests.study.engine.packed.test_preset_laws import PRESETS, brief, model_names
 from tests.study.engine.packed.test_traced import RECIPES
 
-_needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+_needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
 
 
 SIDE_BY_SIDE = as_layout(Proof(layout=PackLayout()))
@@ -74,14 +74,14 @@ def assert_close(actual: dict[str, Any], expected: dict[str, Any], rtol: float) 
 
 @pytest.fixture
 def as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Record early, and replay the graph itself: TorchScript captures the far device's numbers as CPU constants."""
+    """Record early, and replay without TorchScript, which stores the far device's numbers as CPU constants."""
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 1)
     monkeypatch.setattr(torch.jit, "trace", lambda graph, *_, **__: graph)
 
 
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
 def test_no_tensor_of_a_task_is_left_on_the_cpu(preset: str, model: str, as_graphs: None) -> None:
-    """Drawing, losses, gradients, steps, metrics and recordings are on the device; an evaluation is copied once."""
+    """All tensors and recordings of training are on the device; an evaluation makes one copy to the CPU."""
     engine, plan = planned(preset, model)
     _, made = engine._recipe(plan.cells[-1])
     made = replace(made, task=made.task.for_proof())
@@ -101,7 +101,7 @@ def test_no_tensor_of_a_task_is_left_on_the_cpu(preset: str, model: str, as_grap
 @pytest.mark.parametrize("way", [SideBySide, OneByOne])
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_second_device_gives_the_bits_of_the_first(name: str, way: Any) -> None:
-    """Weights, buffers, moments and metrics have the CPU's bits; products agree up to the last bits."""
+    """Weights, buffers, moments and metrics have the CPU's bits; those of NAU and NMU agree up to rounding."""
     expected = numbers(way(RECIPES[name], members(1, 2, 3)), 4)
     with far_device():
         actual = numbers(way(RECIPES[name], members(1, 2, 3), device=FAR), 4)
@@ -223,7 +223,7 @@ def test_a_layout_that_fails_on_a_device_is_noted_once(nothing_proven: Any, monk
 
 
 def test_out_of_memory_is_not_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof that runs out of memory raises this error, so that the pack can be halved."""
+    """Running out of memory during a proof is raised unchanged, so that the pack can be halved."""
 
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -255,7 +255,7 @@ def test_an_immovable_model_is_an_error() -> None:
             engine.prove(cell, device=FAR)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_missing_gpu_is_an_error() -> None:
     """Training on a missing GPU is an error that names the option; the number of trials at once is None."""
     engine, plan = planned("identity", "ReLU")
@@ -270,7 +270,7 @@ def test_a_missing_gpu_is_an_error() -> None:
 @_needs_gpu
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
 def test_on_a_gpu_bits_do_not_depend_on_the_pack(preset: str, model: str, tmp_path: Path) -> None:
-    """Pack, place, slices and a resume don't change a bit of a trial."""
+    """A trial's bits don't depend on its pack, its position, time slices or a resume."""
     engine, plan = planned(preset, model)
     engine = proven(own_engine(plan.spec), plan, tmp_path)
     assert isinstance(engine, PackedEngine)
@@ -286,7 +286,7 @@ def test_on_a_gpu_bits_do_not_depend_on_the_pack(preset: str, model: str, tmp_pa
 @_needs_gpu
 @pytest.mark.parametrize(("preset", "model"), OF_PRESETS)
 def test_on_a_gpu_numbers_are_near_those_of_the_cpu(preset: str, model: str) -> None:
-    """Metrics and gradients of the initial weights are those of the CPU, up to rounding.
+    """Metrics and gradients of the initial weights agree with the CPU up to rounding.
 
     Weights after updates aren't compared: Adam turns a gradient of mere rounding errors into a full step.
     """
@@ -304,7 +304,7 @@ def test_on_a_gpu_numbers_are_near_those_of_the_cpu(preset: str, model: str) -> 
 
 @_needs_gpu
 def test_on_a_gpu_packs_have_a_size() -> None:
-    """The pack has as many trials as fit in memory, side by side and recorded."""
+    """More than a hundred trials fit in memory, and packs train side by side and recorded."""
     engine, plan = planned("identity", "ReLU")
     assert (engine.trials_at_once(plan.cells[0]) or 0) > 100
     pack = SideBySide(engine._recipe(plan.cells[0])[1], [Member(seed=seed) for seed in range(4)], device="cuda")

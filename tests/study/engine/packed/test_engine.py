@@ -32,7 +32,7 @@ def planned(folder: Path, root: Path, **changed: Any) -> tuple[PackedEngine, Pla
 
 
 def comparable(finished: Any) -> list[tuple[Any, ...]]:
-    """Return the parts of results that must be equal bit for bit, however trials were trained."""
+    """Return the parts of results, curves and weights that must be equal bit for bit."""
     return [
         (
             replace(result, training_s=0.0),
@@ -57,7 +57,7 @@ def trained(
 
 @pytest.mark.parametrize("models", [MLP, "mylab.models:dropping"])
 def test_a_result_does_not_depend_on_the_pack(packed_lab: Path, tmp_path: Path, models: str) -> None:
-    """Pack, place and slices don't change a bit, side by side or one after another."""
+    """A trial's bits don't depend on its pack, position or time slices, side by side or one after another."""
     engine, plan = planned(packed_lab, tmp_path, models=[models])
     trials = plan.trials
     assert len({shape_key(trial.cell) for trial in trials}) == 1
@@ -72,7 +72,7 @@ def test_a_result_does_not_depend_on_the_pack(packed_lab: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw"])
 def test_a_pack_resumes(packed_lab: Path, tmp_path: Path, optimizer: str) -> None:
-    """From a checkpoint after any slice, a new training ends with the same bits, independent of the live files."""
+    """Resumed after any slice, a pack ends with the same bits, even if the user's files have changed."""
     protocol = {"iterations": 4, "evaluate_every": 2}
     engine, plan = planned(packed_lab, tmp_path, fixed={"optimizer": optimizer}, protocol=protocol)
     expected = trained(engine, plan.trials)
@@ -108,7 +108,7 @@ def test_nan_does_not_affect_other_trials(packed_lab: Path, tmp_path: Path) -> N
 
 
 def test_every_number_of_a_result(packed_lab: Path, tmp_path: Path) -> None:
-    """The best step is that of the first metric in the window; the criterion is judged there and at its first step."""
+    """The first metric's best step in the window decides the outcome; solved-at is the criterion's first step."""
     protocol = {"iterations": 200, "evaluate_every": 20, "best_step_window": 5}
     criterion = {"test_accuracy": {"at_least": 0.8}}
     task = {"name": "mylab.tasks:Spirals", "turns": 0.5, "batch_size": 64}
@@ -153,7 +153,7 @@ def test_an_untrainable_model_is_an_error_before_the_start(packed_lab: Path, tmp
 
 
 def test_a_panic_is_an_error_before_the_start(packed_lab: Path, tmp_path: Path) -> None:
-    """Errors outside Exception, such as a panic in Rust, are reported as well."""
+    """Errors that don't derive from Exception, such as a panic in Rust, are reported as well."""
     models = packed_lab / "mylab" / "models.py"
     panicking = "class Panic(BaseException):\n    pass\n\n\ndef net(hidden, *middle):\n    raise Panic('unwrap')\n"
     models.write_text(models.read_text().replace("def net(hidden, *middle):\n", panicking))
@@ -162,7 +162,7 @@ def test_a_panic_is_an_error_before_the_start(packed_lab: Path, tmp_path: Path) 
 
 
 def test_a_pickled_engine_is_equivalent(packed_lab: Path, tmp_path: Path) -> None:
-    """A pickled engine trains the same results; it refuses other cells, and proves a recipe without a proof."""
+    """A pickled engine gives the same results; an engine refuses other cells, and proves layouts that it lacks."""
     engine, plan = planned(packed_lab, tmp_path)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
     expected = trained(engine, plan.trials)

@@ -191,7 +191,7 @@ def test_mistakes_are_explained(way):
 
 @dataclass(frozen=True)
 class Own(Spirals):
-    """Spirals with a separate turn for each trial, in training and in evaluations."""
+    """Spirals scaled by a random factor of each trial, in training and in evaluations."""
 
     def setup(self, stream):
         return stream.uniform()

@@ -1,4 +1,4 @@
-"""Units within a user's task: they train side by side, stay within bounds, and repeat their bits."""
+"""Units in a user's task: they train side by side, stay within bounds, and repeat their bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def products(folder: Path, root: Path, *models: str, **changed: Any) -> tuple[An
     return planned(folder, root, **(content | changed))
 
 
-# Units, and one of torch's activations: the others work element by element, too.
+# All units, and one of torch's activations: the other activations are elementwise, too.
 TRAINED = MODELS.keys() - {"ReLU6", "tanh", "sigmoid", "softsign", "SELU", "ELU"}
 
 

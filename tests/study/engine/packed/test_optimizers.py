@@ -19,7 +19,7 @@ TORCHS = {
     "adamw": lambda p, rate: torch.optim.AdamW([p], lr=rate, foreach=False),
     "rmsprop": lambda p, rate: torch.optim.RMSprop([p], lr=rate, foreach=False),
 }
-# SGD of torch adds rate * g with one rounding, and here it has two.
+# torch's SGD adds rate * g with one rounding, this package's SGD with two.
 SAME_BITS = {"adam", "adamw"}
 
 
@@ -105,7 +105,7 @@ def test_decays_agree_with_torch(scheduler):
     ],
 )
 def test_invalid_numbers_are_refused(make, message):
-    """The error says what was given and what must hold."""
+    """The error names the parameter and the rule."""
     with pytest.raises(ValueError, match=message):
         make()
 

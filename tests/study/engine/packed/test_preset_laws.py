@@ -17,7 +17,7 @@ from study.records import Pack, Trial
 from study.spec import Spec, parse_spec
 from tests.study.engine.packed.test_engine import comparable, trained
 
-# Updates are recorded after the first three, so that trials go through both kinds.
+# Updates are recorded after the first three, so that trials have both recorded and eager updates.
 RECORDED_AFTER, ITERATIONS, EVALUATE_EVERY = 3, 8, 4
 SHORT = {
     **{"test_lengths": [1, 2], "train_length": 2, "test_orders": 1, "evaluation_rows": 16, "batch_size": 8},
@@ -42,7 +42,7 @@ PRESETS = {
 
 
 def brief(preset: str) -> dict[str, Any]:
-    """Return a preset's file with few short iterations, and its models as tables."""
+    """Return a preset's study file as a dict, cut to a few short iterations and three seeds, with models as tables."""
     file: dict[str, Any] = yaml.safe_load(preset_text(preset))
     task_names = load(preset).family.hyperparameters
     file["task"] |= {name: value for name, value in SHORT.items() if name in task_names}
@@ -80,7 +80,7 @@ def marks_of(preset: str, *, is_first: bool) -> list[pytest.MarkDecorator]:
 def test_bits_do_not_depend_on_the_pack(
     preset: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pack, place and a resume don't change a bit of a trial; seeds do."""
+    """A trial's bits depend on its seed, but not on its pack, its position or a resume."""
     monkeypatch.setattr(members, "_RECORDED_AFTER", RECORDED_AFTER)
     file = brief(preset)
     file["models"] = [table for table in file["models"] if table["name"] == model]

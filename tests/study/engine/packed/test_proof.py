@@ -26,7 +26,7 @@ def test_dense_networks_train_in_packs(hidden, activation):
 
 @pytest.mark.parametrize("middle", [partial(Dropout, 0.2), partial(nn.LayerNorm, 4)], ids=["Dropout", "LayerNorm"])
 def test_noise_from_the_stream_trains_in_packs(middle):
-    """Dropout from the trial's own stream can be proven, and so can a norm over a row."""
+    """Models with dropout from the trial's stream, or with a norm over a row, can be proven."""
     assert prove(recipe(middle=middle)).packs
 
 
@@ -75,7 +75,7 @@ class Reads(nn.Module):
 
 
 class Mixes(nn.Module):
-    """A module that uses all trials of a pack."""
+    """A module whose output for a trial depends on all trials of a pack."""
 
     def forward(self, x):
         return _Neighbours.apply(x)
@@ -146,7 +146,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize(("made", "reason"), BREACHES.values(), ids=list(BREACHES))
-def test_breaches_are_found_and_trained_one_by_one(made, reason):
+def test_breaches_are_detected_and_trained_one_by_one(made, reason):
     """The proof gives the reason, and one by one a trial's bits don't depend on others."""
     proof = prove(made)
     assert not proof.packs
@@ -182,7 +182,7 @@ class Notes(nn.Module):
 
 
 def test_one_by_one_each_trial_has_a_global_generator():
-    """One by one, each trial and iteration has different numbers of a global generator, and they repeat."""
+    """One by one, each trial and iteration draws its own numbers from the global generator, whatever the pack."""
     made, proof = recipe(middle=Notes), Proof(layout=None)
     pack, other = (start(made, members(*seeds), proof) for seeds in ((1, 2), (2, 3)))
     drawn = []
@@ -234,6 +234,6 @@ def test_unrepeatable_trials_are_refused():
 
 
 def test_an_error_of_user_code_is_raised():
-    """An error that the task or model also has alone is raised unchanged."""
+    """An error of the user's task or model is raised unchanged."""
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         prove(recipe(model=lambda: nn.Linear(3, 2)))

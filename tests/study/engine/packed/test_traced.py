@@ -25,7 +25,7 @@ def units(*, first: str, second: str) -> nn.Module:
 
 @dataclass(frozen=True)
 class Fixed(Spirals):
-    """Spirals with separate points for each trial."""
+    """Spirals shifted by random offsets of each trial."""
 
     def setup(self, stream):
         return stream.normal(self.batch_size, 2)

@@ -48,7 +48,7 @@ def test_the_mean_depends_only_on_the_recipe():
 
 
 def test_scores_are_not_measured_by_the_task():
-    """Members leave scores out, and know all other metrics."""
+    """A pack's evaluation has all declared metrics except the scores."""
     pack = SideBySide(recipe(Scored()), members(1, 2))
     assert list(pack.evaluate()) == ["validation_loss", "test_accuracy", "test_loss"]
     assert np.isfinite(pack.evaluate()["test_loss"]).all()

@@ -133,7 +133,7 @@ def test_updates_agree_with_torch_up_to_rounding(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "setup", "NALU"])
 def test_bits_do_not_depend_on_the_pack(name: str) -> None:
-    """A trial has the same bits alone, among 80, at another place, after a resume, and beside one with NaN."""
+    """A trial has the same bits alone, among 80, at another position, after a resume, and beside one with NaN."""
     proof = prove(replace(MODELS[name], programs={}), is_compiled=True)
     assert (proof.uncompiled, proof.reason) == ("", "")
     assert proof.layout is not None
@@ -206,7 +206,7 @@ def test_a_long_compilation_is_left_to_torch(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_starting_a_program_gives_no_jax_warning() -> None:
-    """Starting a program gives no warning of JAX about forks, since Ray's forks execute a program at once."""
+    """Starting a program gives no JAX warning about forks, since such a fork executes a program at once."""
     xla.XlaSideBySide(recipe(), members(1, 2), layout=XLA).update()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

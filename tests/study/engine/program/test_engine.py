@@ -60,7 +60,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[StudyStore]:
-    """Return the study's place in a store, which has the trials' folders."""
+    """Return a stored study without results."""
     study = Store(tmp_path / "studies").study("mine")
     study.write_spec("study: mine\n")
     return study
@@ -95,7 +95,7 @@ def files_of(store: StudyStore, trial: Trial) -> dict[str, str]:
 
 
 def test_a_result_does_not_depend_on_the_pack(project: Path, store: StudyStore) -> None:
-    """Pack, place, slices and the trial's folder don't change a result."""
+    """A result doesn't depend on the pack, the position in it, time slices or the trial's folder."""
     engine, trials = engine_and_trials(project)
     packed = results(engine, trials)
     assert packed == [result for trial in trials for result in results(engine, (trial,))]
@@ -106,7 +106,7 @@ def test_a_result_does_not_depend_on_the_pack(project: Path, store: StudyStore) 
 
 
 def test_outcomes_and_times(project: Path) -> None:
-    """A trial is solved if its best step meets the criterion, from the first step that met it; else it is unsolved."""
+    """A trial is solved if its best step meets the criterion; solved-at is the first step that met it."""
     engine, trials = engine_and_trials(project)
     training = engine.start(Pack(trials), device="cpu")
     while not training.done:
@@ -128,7 +128,7 @@ def test_outcomes_and_times(project: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "outcome"), [("fail", Outcome.FAILED), ("nan", Outcome.DIVERGED)])
 def test_a_failed_trial_does_not_affect_others(project: Path, store: StudyStore, mode: str, outcome: Outcome) -> None:
-    """A failed trial has its reason in its result and in its folder."""
+    """Other trials keep their metrics; the reason of a failure is in the result and in the trial's folder."""
     engine, trials = engine_and_trials(project, store, fixed={"mode": mode}, grid={"width": [4]})
     plain = results(*engine_and_trials(project, grid={"width": [4]}))
     ended = results(engine, trials)
@@ -177,14 +177,14 @@ RESUMED = {"success": None, "grid": {"width": [1]}}
 
 @pytest.fixture
 def pipe(project: Path) -> Path:
-    """Return the path of the pipe to the program that stops, before the pipe exists."""
+    """Return the path of a pipe, not yet made, at which the program stops."""
     path = project.parent / "pipe"
     (project / "train.sh").write_text(RESUMING.replace("PIPE", str(path)))
     return path
 
 
 def interrupted(engine: ProgramEngine, trials: tuple[Trial, ...], pipe: Path) -> tuple[Checkpoint, int]:
-    """Train a pack until its second program has stopped, and end it; return a checkpoint and that program's id."""
+    """Train a pack until its second program has stopped, and close it; return a checkpoint and the program's id."""
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     training = engine.start(Pack(trials), device="cpu")
@@ -227,7 +227,7 @@ def test_a_program_that_cannot_resume_restarts(project: Path, store: StudyStore,
 
 
 def test_a_pickled_engine_is_equivalent(project: Path) -> None:
-    """A pickled engine trains the same results; an engine gives a reason for cells that it refuses."""
+    """A pickled engine gives the same results; an engine gives a reason for cells that it refuses."""
     engine, trials = engine_and_trials(project)
     packed = results(engine, trials)
     sent = pickle.loads(pickle.dumps(engine))  # noqa: S301
@@ -267,7 +267,7 @@ def test_a_rehearsal_runs_the_program(project: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_of_a_trial(project: Path, tmp_path: Path) -> None:
-    """The command has words with paths of the copy, and an environment, as `study run --debug` needs."""
+    """`study run --debug` gets the command's words, with paths in the code copy, and its environment."""
     engine, trials = engine_and_trials(project)
     call = CallTrial(seed=5, values=engine.values_of(trials[0].cell), metrics=engine.metrics)
     words, environment = engine.command(call, tmp_path)

@@ -54,7 +54,7 @@ def printed(folder: Path) -> str:
 
 
 WAITS = "sleep 1000 & echo $$ $! > ids; wait"
-"""A program that writes its id and that of one that it has started, and goes on until it is ended."""
+"""A program that writes its own id and its child's, and runs until it is killed."""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_program_inherits_no_other_files(start: Start, tmp_path: Path) -> None
 
 
 def test_a_program_may_have_long_arguments(start: Start, tmp_path: Path) -> None:
-    """Arguments may exceed what a socket takes at once."""
+    """Arguments may be longer than the buffer of a socket."""
     assert ended(start("printf", "%s", *["x" * 100_000] * 10)) == 0
     assert printed(tmp_path) == "x" * 10**6
 
@@ -111,7 +111,7 @@ def test_an_unrunnable_program_is_an_error(start: Start, tmp_path: Path) -> None
 
 
 def test_programs_one_after_another_have_one_guard(start: Start, tmp_path: Path, ids: Ids) -> None:
-    """Sequential programs share a guard, which avoids another start of Python; concurrent ones have their own."""
+    """Sequential programs share a guard, to start Python only once; concurrent ones have separate guards."""
     for _ in range(2):
         ended(start("echo $PPID"))
     first, second = printed(tmp_path).split()
@@ -144,7 +144,7 @@ def test_a_program_that_ignores_sigterm_is_killed(start: Start, ids: Ids) -> Non
 
 
 APART = "setsid sh -c 'echo $$ > ids; exec sleep 1000' < /dev/null > /dev/null 2>&1 &"
-"""A process in a session of its own, which a signal to the program's group doesn't reach."""
+"""A process in a separate session, so that a signal to the program's group doesn't reach it."""
 
 
 @LINUX

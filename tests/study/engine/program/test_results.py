@@ -97,7 +97,7 @@ def test_numbers_are_merged_by_step() -> None:
 def test_values_are_carried_forward() -> None:
     """A rarely measured metric keeps its value until its next one; steps are those of the first metric.
 
-    No step counts before every metric has a value, and later values don't apply to earlier steps.
+    A step counts only once every metric has a value, and later values don't apply to earlier steps.
     """
     steps = Steps()
     for step in range(5):
@@ -312,7 +312,7 @@ def test_lines_of_json_among_other_output(results: Make) -> None:
 
 
 def test_a_line_that_only_looks_like_json_is_ignored(results: Make) -> None:
-    """Such a line, perhaps a printed dict, is shown if there are no results."""
+    """If results are missing, the description of the output quotes such a line, for example a printed dict."""
     written = results("lines", "json").print("{'loss': 1}\n{not json}\n")
     assert written.at_the_end() == {}
     assert written.reader.where == "its output, whose line \"{'loss': 1}\" isn't JSON"

@@ -35,7 +35,7 @@ Go = Callable[[], object]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the path of the trial's folder, which doesn't exist yet."""
+    """Return the path of the trial's folder; the folder doesn't exist yet."""
     return tmp_path / "trial"
 
 
@@ -159,7 +159,7 @@ def test_all_output_counts(start: Start, folder: Path) -> None:
 
 @pytest.mark.parametrize("results", [LINES, Results("pattern", "loss.: (?P<loss>[0-9.]+)"), FILE])
 def test_the_log_has_output_and_errors(start: Start, folder: Path, results: Results) -> None:
-    """The log has output and errors, whether or not results are read from it, in the program's encoding."""
+    """The log has output and errors in the program's encoding, also if results are read from the output."""
     text = r"""echo out; echo err >&2; echo '{"loss": 1}' | tee metrics.json; printf 'gr\366\337e\n'"""
     assert record_of(start(text, results=results)).metrics == {"loss": 1.0}
     assert (folder / "log.txt").read_bytes() == b'out\nerr\n{"loss": 1}\ngr\xf6\xdfe\n'
@@ -294,10 +294,10 @@ FOREVER = """echo '{"step": 1, "loss": 1}'; sleep 1000 & wait"""
 
 
 def test_a_time_limit_ends_the_program(start: Start) -> None:
-    """A program is terminated at its limit, and steps reported before remain."""
+    """A program is terminated at its limit, and earlier steps are kept."""
     training = start(FOREVER, results=LINES, limits=Limits(time_limit_s=1000.0))
     after_a_step(training)
-    training._limits = Limits(time_limit_s=0.0)  # the limit begins after the start, which may be slow on this machine
+    training._limits = Limits(time_limit_s=0.0)  # set now, since starting a program may take long
     record = record_of(training)
     assert record.error == "it took longer than its time limit of 0 s"
     assert record.steps.tolist() == [1]
@@ -361,11 +361,11 @@ def test_ignored_numbers_may_be_nan(start: Start, go: Go) -> None:
     assert (record.error, record.steps.tolist(), record.has_diverged) == (None, [2], False)
 
 
-# --- what a program is given
+# --- inputs of a program
 
 
 def written_by(start: Start, folder: Path, command: str, **settings: Any) -> str:
-    """Return the output of a program."""
+    """Run a command followed by a valid result, and return its output."""
     assert record_of(start(f"""{command}; echo '{{"loss": 1}}' > metrics.json""", **settings)).error is None
     return (folder / "log.txt").read_text()
 
@@ -439,7 +439,7 @@ def test_mlflow_writes_into_the_trials_folder(start: Start, folder: Path) -> Non
     assert record.error == "it ended with exit code 0, but there are no results in the folder runs"
 
 
-# --- the end, and going on
+# --- end and resume
 
 
 def test_closing_ends_the_program(start: Start, ids: Ids) -> None:
@@ -457,7 +457,7 @@ def test_closing_ends_the_program(start: Start, ids: Ids) -> None:
 
 
 def test_a_trial_without_a_folder_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a folder, a trial and its log use a temporary one, which is removed."""
+    """Without a folder, a trial and its log use a temporary one, removed at the end."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program = Program(("sh", "-c", "pwd; echo '{\"loss\": 1}' > metrics.json; exit $STUDY_PARAM_CODE"), FILE)
     trials = [CallTrial(seed=1, values={"code": code}, metrics=LOSS) for code in (0, 1)]

@@ -1,4 +1,4 @@
-"""The figure of many axes shows, for each value of each axis, the mean over all rows with that value."""
+"""The effects figure: for each value of each axis, the mean over all rows with that value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row(point, reward=None):
 
 
 def means(axes):
-    """Give the heights of a panel's points."""
+    """Return the heights of a panel's points."""
     [line] = axes.lines
     return line.get_ydata().tolist()
 

@@ -1,4 +1,4 @@
-"""Histograms of gates hold every finite gate in its bin, by its trial's outcome."""
+"""Histograms of gates: every finite gate is in its bin, by its trial's outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gates_of(values, solved, row=0, layer="layer 1", **more):
 
 
 def heights(axes):
-    """Give bottom and top of each bin, by colour."""
+    """Return bottom and top of each bin, by colour."""
     return {patch.get_facecolor(): (patch.get_data().baseline, patch.get_data().values) for patch in axes.patches}
 
 
@@ -50,14 +50,14 @@ def test_gates_without_a_number_are_counted():
 
 @pytest.mark.parametrize("is_solved", [True, False])
 def test_one_gate_is_enough(is_solved):
-    """A single gate is drawn as one bar, whether its trial was solved or not."""
+    """A single gate of a solved or unsolved trial is drawn as one bar."""
     drawing = gates.plot(ROWS, [gates_of([0.5], [is_solved])])
     assert len(drawing.tips.marks) == 1
     assert render(drawing, "png")
 
 
 def test_without_gates_there_is_no_figure():
-    """Without a finite gate there is no figure."""
+    """Without a finite gate, the figure is omitted."""
     assert gates.plot(ROWS, []) is None
     assert gates.plot(ROWS, [gates_of([np.nan], [False])]) is None
 

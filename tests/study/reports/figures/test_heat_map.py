@@ -1,4 +1,4 @@
-"""A heat-map field shows a row: its colour is the rate, its text the count."""
+"""Heat maps: a field shows a row; its colour is the rate, its text the count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.study.builders import published_cell, summaries_of
 
 
 def fields(axes):
-    """Give the colour of each field, by x and y."""
+    """Return the colour of each field, by x and y."""
     return {
         tuple(square[:4].mean(axis=0).round(6)): patch.get_facecolor()
         for patch in axes.patches
@@ -25,7 +25,7 @@ def fields(axes):
 
 
 def texts(axes):
-    """Give the text of each field, by x and y."""
+    """Return the text of each field, by x and y."""
     return {text.get_position(): text.get_text() for text in axes.texts}
 
 
@@ -85,7 +85,7 @@ def test_one_ordered_key_makes_no_heat_map(keys):
 
 
 def test_rows_that_lack_trials_are_marked():
-    """An incomplete row has a dagger, which the caption explains; a row without trials has no colour."""
+    """An incomplete row has a dagger, explained in the caption; a row without trials has no colour."""
     rows = [group((a, b), 1, 1) for a in (1, 2) for b in (1, 2)]
     rows[0] = group((1, 1), 1, 1, seeds=5, pending=3)
     rows[1] = group((1, 2), 0, 0, seeds=5, pending=5)

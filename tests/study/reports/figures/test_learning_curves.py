@@ -1,4 +1,4 @@
-"""Learning curves are drawn unchanged; diverged values leave the panel."""
+"""Figures of learning curves: values are drawn unchanged, and diverged ones leave the panel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def curve(row=0, test=(1e2, 1e-1, 1e-6), threshold=1e-5, **more):
 
 
 def line(axes, colour):
-    """Give the points of the line with a colour."""
+    """Return the points of the line with a colour."""
     (points,) = (line.get_xydata() for line in axes.lines if line.get_color() == colour)
     return points
 
@@ -84,7 +84,7 @@ def test_errors_of_zero_are_at_the_foot():
 
 
 def test_extreme_values_dont_flatten_the_other_curves():
-    """A few trials at 1e30 don't stretch the axis, which fits the medians and the first errors."""
+    """A few trials at 1e30 don't stretch the axis: it fits the medians and the first errors."""
     complete = curve()
     test = complete.quantiles["test_mse"].copy()
     test[-1, 1:] = 1e30
@@ -129,7 +129,7 @@ def test_without_a_threshold_there_is_no_line():
 
 
 def test_one_evaluation_is_enough():
-    """A curve with a single evaluation at iteration 0 is drawn; without a curve there is no figure."""
+    """A curve with a single evaluation at iteration 0 is drawn; without a curve, the figure is omitted."""
     assert render(learning_curves.plot(rows_of(1), [curve(test=(1.0,))], METRICS), "svg")
     assert learning_curves.plot(rows_of(1), [], METRICS) is None
 
@@ -149,7 +149,7 @@ def test_panels_of_two_axes_form_a_grid(missing):
 
 @pytest.mark.parametrize("metric", [Metric(low=0), Metric(higher_is_better=True)], ids=["logarithmic", "linear"])
 def test_a_curve_that_explodes_leaves_the_others_readable(metric):
-    """It is an arrow in its own panel, the axis fits the other curves, and the caption counts it."""
+    """The curve is an arrow in its own panel, the axis fits the other curves, and the caption counts it."""
     curves = [
         LearningCurve(
             row=row,

@@ -1,4 +1,4 @@
-"""The three panels show the values of the summaries."""
+"""The main figure: its panels show rates, solved-at and metrics of the summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranking shows the findings: order, differences to the best method, and ties with it."""
+"""The ranking figure: order of methods, differences to the best one, and ties."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def compared(means, *, higher=True, diverged=(), seeds=12, tasks=("x",)):
 
 
 def dots(axes):
-    """Give the value of each line with a dot."""
+    """Return the value of each line with a dot."""
     return {float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"}
 
 
 def bars(axes):
-    """Give the first and last place of each bar beside a panel."""
+    """Return the first and last place of each bar beside a panel."""
     return [tuple(np.round(line.get_ydata()).astype(int)) for line in axes.lines if line.get_linewidth() == 1.6]
 
 
@@ -65,7 +65,7 @@ def test_methods_stand_in_order_beside_their_differences_to_the_best():
 
 
 def test_bars_join_methods_that_no_test_tells_apart():
-    """Methods without a winner among them share a bar; if every pair has a winner, there is no bar."""
+    """Methods without a winner among them share a bar; if every pair has a winner, bars are omitted."""
     rows, findings = compared({"sgd": 0.0, "adam": 2.1, "lion": 1.0, "adamw": 2.0})
     assert [{f.first, f.second} for f in findings.pairs if f.winner is None] == [{"adam", "adamw"}]
     left, _ = ranking.plot(rows, findings).figure.axes
@@ -76,7 +76,7 @@ def test_bars_join_methods_that_no_test_tells_apart():
     assert bars(alike) == [(0, 3)]
 
 
-def test_lower_is_better_where_the_metric_says_so():
+def test_a_minimised_metric_ranks_the_lowest_first():
     """The method with the lowest mean comes first, and all differences to it are positive."""
     left, right = ranking.plot(*compared(MEANS, higher=False)).figure.axes
     assert left.get_yticklabels()[0].get_text() == "sgd"

@@ -36,7 +36,7 @@ NAMES = ("$x^2$", "_hidden", "<b>&", "a" * 300, "ünï 统", "bell\x07", "one, t
 
 
 def row(name, size):
-    """Make a row of four trials, half of which were solved."""
+    """Make a row of four trials, two of them solved."""
     until = np.repeat([5e3, 7e3, 9e3, 9e3], 3)
     times = Times(iterations=until, seconds=until * size / 1e3, solved=np.repeat([True, True, False, False], 3))
     solved_at = {"solved_at_mean": 6e3, "solved_at_s_mean": 6.0, "metrics": error_of(1e-5)}
@@ -126,7 +126,7 @@ def drawings():
 def test_the_same_figure_has_the_same_bytes_and_no_image():
     """Two drawings of the same rows are equal files, whatever was rendered before; all parts are vector shapes.
 
-    The page's policy forbids loading, and so shows no images, not even embedded ones.
+    The page's content security policy blocks images, even embedded ones.
     """
     first, second = drawings(), drawings()
     assert {drawing.name for drawing in first} == set(names_of_figures.NAMES) - {

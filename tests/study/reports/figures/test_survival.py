@@ -1,4 +1,4 @@
-"""Curves of time to success are one minus Kaplan-Meier's, and include every observed trial."""
+"""Curves of time to success: one minus Kaplan-Meier's estimate, from every observed trial."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_steps_tell_their_counts():
     ids=["nothing solved", "no times", "one time unknown", "no trials", "known only where all are solved"],
 )
 def test_unknown_times_have_no_figure(rows):
-    """Without a solved trial, or with unknown last iterations of unsolved ones, there is no figure."""
+    """Without a solved trial, or with unknown last iterations of unsolved ones, the figure is omitted."""
     assert survival.plot(groups(rows, ["method"])) is None
 
 

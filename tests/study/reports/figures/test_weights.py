@@ -1,4 +1,4 @@
-"""Each weight of the trial is a field of its colour at its output and input."""
+"""Figures of a trial's weights: each weight is a field at its output and input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def trial(**matrices):
 
 
 def fields(axes):
-    """Give the colour of each field, by output and input."""
+    """Return the colour of each field, by output and input."""
     return {
         tuple(int(v) for v in square[:4].mean(axis=0).round(3)[::-1]): patch.get_facecolor()
         for patch in axes.patches
@@ -56,7 +56,7 @@ def test_small_matrices_have_their_numbers_written():
 
 
 def test_weights_share_a_scale_and_gates_another():
-    """Colours have one scale in all weights; gates, which are unbounded, have their own."""
+    """All weights share a colour scale; gates are unbounded and have their own."""
     drawing = weights.plot(ROWS, trial(a_W=[[0.5]], a_G=[[-4]], b_W=[[2.0]]))
     half, gate, two, *scales = drawing.figure.axes
     assert np.allclose(fields(half)[0, 0], mpl.colormaps["RdBu"](0.625), atol=0.02)
@@ -86,6 +86,6 @@ def test_only_the_greatest_of_many_weights_have_tips():
 
 
 def test_without_weights_there_is_no_figure():
-    """Without a trial or matrices there is no figure."""
+    """Without a trial or matrices, the figure is omitted."""
     assert weights.plot(ROWS, None) is None
     assert weights.plot(ROWS, trial()) is None

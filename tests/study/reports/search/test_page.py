@@ -1,4 +1,4 @@
-"""Tables, page and files of a search: fresh seeds give its quality, and its own values stand apart."""
+"""Tables, page and files of a search: results on fresh seeds, and the search's own values apart."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_table_lists_part_of_very_many_candidates(section):
     assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
 
 
-def test_words_say_how_the_search_went():
+def test_the_page_summarises_the_search():
     """Sampler, candidates, rounds, impossible suggestions, budget and fresh seeds are shown."""
     search, _ = search_of()
     assert search_tables.progress_note(search) == (
@@ -161,7 +161,7 @@ def test_the_terminal_shows_the_first_of_many_winners():
 
 @pytest.mark.usefixtures("figures")
 def test_the_page_has_the_search_before_the_results(write):
-    """Winners, file and candidates share a section before the results, which don't explain candidates."""
+    """Winners, file and candidates share a section before the results; the results don't explain candidates."""
     text = write()["report.html"].read_text()
     places = [text.index(f'id="{name}"') for name in ("search", "results", "more-figures", "figure-search-importance")]
     assert places == sorted(places)
@@ -200,8 +200,8 @@ def test_one_format_writes_the_winners_file_alone(write):
 
 
 @pytest.mark.usefixtures("figures")
-def test_while_the_search_goes_on_nothing_is_reported_as_found(write):
-    """There are no winners, no winner's file and no figure of rows, only the search's progress."""
+def test_a_running_search_reports_no_winner(write):
+    """The report has the search's progress only: winners, winner's file and figures of rows are omitted."""
     files = write(winners=())
     assert "winner.yaml" not in files
     assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}

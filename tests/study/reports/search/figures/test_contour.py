@@ -1,4 +1,4 @@
-"""The field covers the candidates, over the two most important numbers."""
+"""The contour figure of a search: objectives over the two most important numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from study.summaries.search import Parameter
 from tests.study.builders import search_of
 
 
-def test_the_two_numbers_that_mattered_most():
-    """Names aren't axes; of the numbers, the two most important are, the first horizontally."""
+def test_the_axes_are_the_two_most_important_numbers():
+    """The axes are the two most important numbers, the first horizontally; names are never axes."""
     search, _ = search_of()
     drawn = contour.plot(search)
     axes = drawn.figure.axes[0]
@@ -25,7 +25,7 @@ def test_the_two_numbers_that_mattered_most():
 
 
 def test_a_number_that_few_have_is_left_out():
-    """A number that fewer than half of the candidates have isn't an axis, however important it is."""
+    """A parameter that fewer than half of the candidates have isn't an axis, whatever its importance."""
     search, _ = search_of(importance={"success_rate": {"NMU.sparsity_strength": 1.0}})
     assert "NMU" in contour.plot(search).title
     few = tuple(
@@ -36,7 +36,7 @@ def test_a_number_that_few_have_is_left_out():
     assert "NMU" not in drawn.title
 
 
-def test_every_candidate_that_has_both_is_a_dot():
+def test_every_candidate_with_both_values_is_a_dot():
     """Dots are at the candidates' values, and the confirmed one is highlighted."""
     search, _ = search_of()
     axes = contour.plot(search).figure.axes[0]
@@ -57,7 +57,7 @@ def test_good_is_bright(name):
 
 
 def test_the_field_covers_all_candidates():
-    """Extreme values are filled, too: the field is the candidates' hull."""
+    """The coloured field is the hull of the candidates, extreme values included."""
     search, _ = search_of()
     axes = contour.plot(search).figure.axes[0]
     (field,) = axes.collections
@@ -66,7 +66,7 @@ def test_the_field_covers_all_candidates():
     assert max(values) < field.levels[-1]
 
 
-def test_a_panel_an_objective_of_the_first_two():
+def test_each_of_the_first_two_objectives_has_a_panel():
     """Each objective has its own scale; of three, the caption names the omitted one."""
     search, _ = search_of(["success_rate", "time_to_success", "sparsity_error"])
     drawn = contour.plot(search)

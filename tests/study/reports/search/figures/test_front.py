@@ -60,15 +60,15 @@ def test_a_third_objective_is_reported_and_nothing_is_joined():
 
 
 def test_without_winners_the_front_is_the_searchs_own():
-    """While the search runs there is no diamond, and the caption gives the reason."""
+    """While the search runs, diamonds are omitted, and the caption gives the reason."""
     search, rows = search_of(BOTH, winners=())
     drawn = front.plot(search, rows)
     assert not drawn.figure.axes[0].containers
     assert "No candidate has been confirmed yet." in drawn.caption
 
 
-def test_there_is_no_front_of_one_objective_or_without_candidates():
-    """Without two objectives there is no trade-off."""
+def test_a_front_needs_two_objectives_and_candidates():
+    """With fewer than two objectives, or without candidates, the figure is omitted."""
     search, rows = search_of()
     assert front.plot(search, rows) is None
     assert front.plot(None, rows) is None

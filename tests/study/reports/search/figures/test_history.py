@@ -1,4 +1,4 @@
-"""The history shows every candidate in order, the best so far, and the result on fresh seeds."""
+"""The history figure of a search: every candidate in order, the best so far, and the result on fresh seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.study.builders import search_of
 
 
 def dots(axes):
-    """Give the candidates' dots from left to right, with their sizes."""
+    """Return the candidates' dots from left to right, with their sizes."""
     lines = [line for line in axes.lines if line.get_color() == CANDIDATE and line.get_marker() == "o"]
     places = [(*place, line.get_markersize()) for line in lines for place in line.get_xydata()]
     places = np.array(sorted(places))
@@ -19,7 +19,7 @@ def dots(axes):
 
 
 def line(axes, style):
-    """Give the only line with this draw style."""
+    """Return the only line with this draw style."""
     (steps,) = (
         candidate_line
         for candidate_line in axes.lines
@@ -43,7 +43,7 @@ def test_each_candidate_is_a_dot_whose_size_grows_with_its_seeds():
 
 @pytest.mark.parametrize(("name", "best"), [("success_rate", np.maximum), ("time_to_success", np.minimum)])
 def test_the_line_is_the_best_so_far(name, best):
-    """It follows the maximum of a maximised objective, and the minimum of a minimised one."""
+    """The line follows the maximum of a maximised objective, and the minimum of a minimised one."""
     search, rows = search_of([name])
     (axes,) = history.plot(search, rows).figure.axes
     values = best.accumulate([c.values[0] for c in search.candidates])
@@ -66,7 +66,7 @@ def test_the_winner_has_its_fresh_rate_with_its_interval():
     assert any(text.startswith("#0: success rate, lower end 0.00, 5 seeds; NMU") for text in drawn.tips.texts)
 
 
-def test_a_panel_an_objective_with_an_axis_in_its_unit():
+def test_each_objective_has_a_panel_with_its_unit():
     """Each objective has a panel; times are in thousands of iterations, errors on a logarithmic axis."""
     search, rows = search_of(["success_rate", "time_to_success", "sparsity_error"])
     grid = history.plot(search, rows).figure.axes
@@ -81,7 +81,7 @@ def test_a_panel_an_objective_with_an_axis_in_its_unit():
 
 
 def test_without_winners_nothing_is_confirmed():
-    """While the search runs there is no diamond, and the caption says that nothing is confirmed."""
+    """While the search runs, the diamond is omitted, and the caption says that nothing is confirmed."""
     search, rows = search_of(winners=())
     drawn = history.plot(search, rows)
     assert not drawn.figure.axes[0].containers
@@ -90,7 +90,7 @@ def test_without_winners_nothing_is_confirmed():
 
 
 def test_there_is_nothing_without_candidates():
-    """Without a search or candidates there is no figure."""
+    """Without a search or candidates, the figure is omitted."""
     search, rows = search_of(count=0, winners=())
     assert history.plot(None, rows) is None
     assert history.plot(search, rows) is None

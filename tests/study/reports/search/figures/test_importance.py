@@ -1,4 +1,4 @@
-"""Bars of importance: one for each parameter and objective, the most important first."""
+"""The importance figure of a search: a bar for each parameter and objective, the most important first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.study.builders import search_of
 
 
 def test_bars_are_the_shares_the_most_important_first():
-    """Each bar is as long as its share, which is written at its end."""
+    """The length of each bar is its share, also written at its end."""
     search, _ = search_of()
     drawn = importance.plot(search)
     (axes,) = drawn.figure.axes

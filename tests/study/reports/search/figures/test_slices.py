@@ -1,4 +1,4 @@
-"""Slices show candidates against each searched parameter."""
+"""The slices figure of a search: candidates by each searched parameter."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.study.builders import search_of
 
 
 def dots(axes):
-    """Give the candidates' dots with their opacity."""
+    """Return the candidates' dots with their opacity."""
     (drawn,) = axes.collections
     return np.asarray(drawn.get_offsets()), drawn.get_facecolor()[:, 3]
 
 
 def panels(drawn):
-    """Give the panels by the title of their x axis."""
+    """Return the panels by the title of their x axis."""
     return {axes.get_xlabel(): axes for axes in drawn.figure.axes}
 
 
-def test_a_panel_a_parameter_with_its_own_axis():
+def test_each_parameter_has_a_panel_with_its_own_axis():
     """Numbers are to scale, factors on a logarithmic axis, in the units of their titles."""
     search, rows = search_of()
     grid = panels(slices.plot(search, rows))
@@ -78,7 +78,7 @@ def test_several_objectives_have_their_rows():
 
 
 def test_there_is_nothing_without_candidates():
-    """Without a search or candidates there is no figure."""
+    """Without a search or candidates, the figure is omitted."""
     search, rows = search_of(count=0, winners=())
     assert slices.plot(None, rows) is None
     assert slices.plot(search, rows) is None

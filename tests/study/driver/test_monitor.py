@@ -116,7 +116,7 @@ def test_a_split_pack_that_is_trained_undivided_is_counted(watched):
 
 
 def test_only_the_unfinished_part_of_a_split_pack_fails(watched):
-    """The half that is done stays done."""
+    """If a split pack fails, only its unfinished half is stored as failed."""
     first, second = halves(watched.pack)
     with watched.monitored() as watch:
         watch(PackSplit(watched.pack.id, (first, second)))
@@ -166,7 +166,7 @@ def test_the_driver_does_not_wait_for_the_store(watched, away):
 
 
 def test_a_stopped_driver_does_not_wait_for_its_store(watched, away):
-    """A stopped driver leaves unreadable packs to the next run."""
+    """A stopped driver ends without waiting, and leaves unreadable packs to the next run."""
     with watched.monitored() as watch:
         watched.store(watched.pack)
         away.set()

@@ -70,7 +70,7 @@ def news_in(log: Path) -> list[tuple[list[str], dict[str, str]]]:
 
 
 def test_the_command_gets_the_ending_of_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command gets each ending as words and variables, without a shell; a run without work doesn't notify."""
+    """The command gets each ending as arguments and variables, without a shell; a run without work doesn't notify."""
     log = tmp_path / "log"
     name_command(*writing(log))
     use_engines(monkeypatch, {"crashing": Crashing()})

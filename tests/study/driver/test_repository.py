@@ -96,7 +96,7 @@ def test_remotes_are_shown_without_passwords(repository: Path, remote: str, expe
 def test_a_job_has_the_repository_of_the_machine_that_submitted_it(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a cluster the file lies in no repository, and the submitted fields count."""
+    """In a job, the submitted repository fields count instead of the machine's."""
     spec = api.load(repository / "mine.yaml").planned.spec
     local = repository_of(spec)
     monkeypatch.setenv(REPOSITORY, json.dumps(local | {"user_git_commit": "abc"}))

@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.usefixtures("figures")
 def test_the_published_seeds_give_the_published_table_and_the_right_one(workspace):
-    """`study report FILE --as-published` prints both, and writes them beside the file, with equal bytes each time."""
+    """`study report FILE --as-published` prints both tables, and writes equal files for the same seeds."""
     result = invoke("report", "seeds.csv", "--as-published")
     assert result.exit_code == 0, result.output
     line = next(line for line in result.output.splitlines() if line.startswith("+          NAU"))
@@ -70,7 +70,7 @@ def test_the_published_seeds_give_the_published_table_and_the_right_one(workspac
 
 
 def test_by_out_and_format_are_obeyed(workspace):
-    """Other columns, another folder and a single format are used."""
+    """The report has the columns, the folder and the formats of its options."""
     result = invoke("report", "seeds.csv", "--by", "model", "--out", "there", "--format", "csv", "--format", "latex")
     assert result.exit_code == 0, result.output
     assert "rows of different operation are counted together" in result.output

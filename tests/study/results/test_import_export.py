@@ -217,7 +217,7 @@ def test_own_code_comes_along_and_trains_on(lab: Path, tmp_path: Path, monkeypat
 
 
 def changed(file: Path, to: Path, key: str, data: bytes) -> Path:
-    """Rewrite an export with other content of one of its files, listed as if exported so."""
+    """Rewrite an export with other content of one file, and with its digest."""
     with zipfile.ZipFile(file) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content[f"little/{key}"] = data

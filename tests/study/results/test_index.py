@@ -68,7 +68,7 @@ def test_the_log_of_a_failed_trial_is_linked(tmp_path: Path, monkeypatch: pytest
     served = index.file_of(address)
     assert served is not None
     assert served.path.read_text() == "no luck\n"
-    shutil.rmtree("studies/fails/report")  # before the run has ended there is none
+    shutil.rmtree("studies/fails/report")  # a report exists only once the run has ended
     index.write()
     assert f'href="{address}"' in Path("studies/index.html").read_text()
     assert index.file_of(address) == served
@@ -155,7 +155,7 @@ def test_new_results_are_read_once_they_are_due(store: Path) -> None:
     index._readings["little"] = replace(index._readings["little"], due_s=float("inf"))
     index.write(is_live=True)
     assert entries(index)["little"].done == 12
-    index.write()  # the last: it has the current state
+    index.write()  # the last page has the current state
     assert entries(index)["little"].done == 13
 
 

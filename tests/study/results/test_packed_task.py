@@ -30,7 +30,7 @@ protocol: {iterations: 20, evaluate_every: 10}
 
 @pytest.fixture(scope="module", name="ran")
 def _ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """Plan and run the study on a table that lacks two numbers; return its folder and its output."""
+    """Plan and run the study on a table that lacks two numbers; return its folder and both outputs."""
     folder = tmp_path_factory.mktemp("ingots")
     lines = [f"{i % 7},{'' if i in (3, 30) else i % 5},{i % 7 + i % 5}" for i in range(60)]
     (folder / "ingots.csv").write_text("\n".join(["heat,weight,strength", *lines]))

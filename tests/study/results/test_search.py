@@ -65,7 +65,7 @@ def test_the_winners_file_plans_stored_trials(workspace):
 
 
 def test_a_running_search_reports_all_candidates_with_a_warning(workspace):
-    """While it runs all candidates are rows, by number, and the reader is warned that the numbers are optimistic."""
+    """While a search runs, its candidates are rows, by number, and a notice warns that the numbers are optimistic."""
     file = workspace / "studies" / "little" / "search.json"
     record = json.loads(file.read_text())
     file.write_text(json.dumps(record | {"winners": None}))

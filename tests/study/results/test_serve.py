@@ -27,7 +27,7 @@ def _store(finished_study: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(name="port")
 def _port(store: Path) -> Iterator[int]:
-    """Serve the store's index."""
+    """Serve the store's index, and return the port."""
     index = Index(store)
     index.write()
     with served(index.file_of, 0) as port:
@@ -79,7 +79,7 @@ def test_a_page_that_is_unchanged_is_not_sent_again(store: Path, port: int) -> N
     "/other/report/report.html",
 ])  # fmt: skip
 def test_nothing_else_is_served(port: int, path: str) -> None:
-    """No results, no folder, nothing outside of the store."""
+    """Results, folders and files outside the store aren't served."""
     assert get(port, path)[0] == 404
 
 
@@ -136,7 +136,7 @@ def test_other_machines_cant_reach_it(port: int) -> None:
 
 
 def test_a_port_that_is_taken_is_left_alone(store: Path) -> None:
-    """Another free port is used."""
+    """If the wanted port is taken, another free one is used."""
     index = Index(store)
     with served(index.file_of, wanted := free_port()) as first, served(index.file_of, wanted) as second:
         assert first == wanted

@@ -158,7 +158,7 @@ def test_impossible_standardisations_are_refused(workspace: Path, words: list[st
 
 
 def test_standardising_without_success_is_refused(workspace: Path) -> None:
-    """Without success there is nothing to standardise."""
+    """Without a success criterion, --standardise is an error."""
     (workspace / "trials.csv").write_text("model,seed,hard,score\n" + "".join(f"a,{seed},1,0.5\n" for seed in range(6)))
     result = invoke("report", "trials.csv", "--standardise", "hard", "--metric", "score:higher")
     assert result.exit_code != 0
@@ -166,7 +166,7 @@ def test_standardising_without_success_is_refused(workspace: Path) -> None:
 
 
 def test_seeds_that_depend_on_outcomes_are_refused(workspace: Path) -> None:
-    """The interval assumes numbers of seeds fixed in advance."""
+    """A study with an adaptive number of seeds is refused: the interval assumes a number fixed in advance."""
     (workspace / "lab.py").write_text(CODE)
     (workspace / "study.yaml").write_text(STUDY.replace("seeds: 10", "seeds: {until: {half_width: 0.3, max: 12}}"))
     assert invoke("run", "study.yaml", "--local", "--tracking-uri", "off").exit_code == 0

@@ -40,7 +40,7 @@ def test_each_trial_is_in_the_first_pack_that_has_it(tmp_path: Path) -> None:
 
 
 def test_only_some_metrics_have_curves(tmp_path: Path) -> None:
-    """Curves of the others stay in the store; results have all metrics."""
+    """Curves of the metrics in `without_curves` are left out; the others keep their steps."""
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0, 1))
     every = StoredPacks(folder).curves("a")
@@ -62,7 +62,7 @@ def test_rows_are_taken_as_given(tmp_path: Path) -> None:
 
 
 def test_a_torn_pack_is_left_out(tmp_path: Path) -> None:
-    """The other packs are still published."""
+    """A torn pack is skipped, and the other packs are still published."""
     folder = Store(tmp_path).study("demo")
     stored(folder, "a", small_pack(0))
     stored(folder, "b", small_pack(1))

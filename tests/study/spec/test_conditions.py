@@ -51,13 +51,13 @@ def values(plan: Plan, *names: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("called", [FUNCTION, PROGRAM], ids=["function", "program"])
 def test_cells_that_a_condition_makes_equal_are_one(parsed: Any, called: Any) -> None:
-    """If an axis doesn't apply, its value is None, shown as a dash in tables."""
+    """If an axis doesn't apply, its value is None, and cells that become equal are merged."""
     plan = make_plan(parsed(called, grid=SWEPT))
     assert values(plan, "optimizer", "momentum") == [("adam", None), ("sgd", 0.0), ("sgd", 0.9)]
 
 
 def test_ids_do_not_depend_on_the_notation(parsed: Any) -> None:
-    """A condition may be in the axis or under when; points may be written separately."""
+    """A condition in the axis, a condition under `when`, and listed points give the same cells."""
     apart = {"grid": {"optimizer": ["adam", "sgd"], "momentum": [0, 0.9]}, "when": {"momentum": {"optimizer": ["sgd"]}}}
     in_points = {
         "points": [{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0}, {"optimizer": "sgd", "momentum": 0.9}]
@@ -110,7 +110,7 @@ def test_a_mistake_says_what_must_hold(parsed: Any, tables: Any, message: str) -
 
 
 def test_a_shell_can_not_leave_a_word_out(parsed: Any) -> None:
-    """The message gives the shell's own notation."""
+    """A word of a shell command can't be left out; the message suggests the shell's own notation."""
     shell = {**PROGRAM, "command": PROGRAM["command"].replace("lab.py", "{code}/lab.py"), "shell": True}
     with pytest.raises(SpecError, match=r"STUDY_PARAM_MOMENTUM:\+--momentum \$STUDY_PARAM_MOMENTUM"):
         parsed(shell, grid=SWEPT)
@@ -127,7 +127,7 @@ SEARCH = {"objective": "loss", "trials": 300}
 
 
 def test_a_search_chooses_applicable_parameters(parsed: Any) -> None:
-    """A search starts with the points of the file."""
+    """A search starts with the file's points, and suggests only parameters that apply."""
     points = [{"optimizer": "adam", "lr": 0.5}, {"optimizer": "sgd", "lr": 0.25, "momentum": 0.9}]
     spec = parsed(FUNCTION, ranges=RANGES, search=SEARCH, points=points)
     suggestions = Suggestions(Space(spec), spec.search)

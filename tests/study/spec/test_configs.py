@@ -125,7 +125,7 @@ def test_an_argument_config_is_the_whole_configuration(folder: Path) -> None:
 
 
 def test_inapplicable_values_arent_passed(folder: Path) -> None:
-    """The function's default applies."""
+    """If a value doesn't apply, the function's default is used."""
     spec = parsed(folder, train="lab:whole")
     (values,) = hyperparameters(spec)
     assert "momentum=0.0" in received(folder, spec, {**values, "momentum": None})

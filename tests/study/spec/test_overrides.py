@@ -62,7 +62,7 @@ def test_mistakes_are_those_of_the_value() -> None:
 
 
 def test_a_mapping_is_written_as_yaml() -> None:
-    """Equal lists are each written out, and unrepresentable values are refused."""
+    """Equal lists are written without YAML anchors, and unrepresentable values are refused."""
     sizes = [2, 3]
     text = dump({"study": "off", "grid": {"a": sizes, "b": sizes}, "rate": 1e-5})
     assert "&" not in text
@@ -72,7 +72,7 @@ def test_a_mapping_is_written_as_yaml() -> None:
 
 
 def test_commands_take_them(tmp_path: Path) -> None:
-    """`study plan FILE KEY=VALUE ...` takes them, and commands that continue a study repeat them."""
+    """`study plan FILE KEY=VALUE ...` plans the overridden values; a wrong value is an error with exit code 2."""
     (tmp_path / "mine.yaml").write_text(FILE)
     words = (str(tmp_path / "mine.yaml"), "seeds=3", "grid.hidden_size=[2,4,6]", "--store", str(tmp_path / "studies"))
     assert "3 cells × 3 seeds = 9 trials" in invoke("plan", *words, "--quick").output

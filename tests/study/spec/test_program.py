@@ -332,7 +332,7 @@ def test_likely_omissions_are_reported(folder: Path, changed: dict[str, Any], no
 
 
 def test_the_code_is_part_of_the_ids(folder: Path) -> None:
-    """A changed line of the script changes the id; a comment, or a version in place of the code, doesn't."""
+    """A changed line of the script changes the id, unless the file has a version; a comment doesn't."""
     before, versioned = study_with(folder), study_with(folder, version=3)
     (folder / "train.py").write_text("print(1)  # a comment\n")
     assert ids(study_with(folder)) == ids(before)

@@ -144,7 +144,7 @@ def test_a_mistake_says_what_must_hold(packed_lab: Path, changed: dict[str, Any]
 
 
 def test_a_function_has_no_references(lab: Path) -> None:
-    """References need several models, and a function's trials have one: the file is refused with this reason."""
+    """A study of a function can't have references, neither as a table nor in a criterion."""
     with pytest.raises(SpecError, match="references: unknown key"):
         study_of(lab, references={"model": "mylab.training:train"})
     with pytest.raises(SpecError, match=r"success.accuracy: must be a table"):

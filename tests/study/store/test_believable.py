@@ -19,7 +19,7 @@ from tests.study.store.test_store import OTHER_PACK, PACK, SOURCE, failed, fill,
 
 @pytest.fixture
 def study(tmp_path: Path) -> StudyStore:
-    """Return a study of a folder."""
+    """Return a study in a local store."""
     study = Store(tmp_path / "root").study("demo")
     study.write_spec("name: demo\n")
     return study

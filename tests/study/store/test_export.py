@@ -28,7 +28,7 @@ def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
 
 @pytest.fixture
 def local(tmp_path: Path) -> StudyStore:
-    """Return such a study in a local folder."""
+    """Return a study of two packs, with files of all kinds, in a local folder."""
     return filled(str(tmp_path / "root"))
 
 
@@ -83,7 +83,7 @@ def test_a_study_comes_back_byte_for_byte(study: StudyStore, tmp_path: Path) -> 
 
 
 def test_the_same_study_makes_the_same_bytes(local: StudyStore, tmp_path: Path) -> None:
-    """The file doesn't depend on the time or order of storing."""
+    """Two exports of a study are equal byte by byte."""
     first, second = (export(local, tmp_path / name).file.read_bytes() for name in ("1.zip", "2.zip"))
     assert first == second
 

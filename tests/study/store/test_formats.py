@@ -112,7 +112,7 @@ def test_every_format_leads_to_todays(version: int, kind: str) -> None:
 
 
 def test_each_version_has_a_store() -> None:
-    """The tests here cover all versions so far."""
+    """The tests of this file cover all versions."""
     assert list(FORMATS) == list(VERSIONS)
 
 
@@ -197,7 +197,7 @@ def run_again(root: Path, name: str) -> str:
 
 @pytest.fixture
 def resumed_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the iterations of the checkpoints from which training resumes."""
+    """Return a list that gets the iteration of each checkpoint passed to training."""
     iterations: list[int] = []
 
     class Seen(FusedEngine):
@@ -289,7 +289,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_file_with_undeclared_columns_is_set_aside(tmp_path: Path, wrong: str) -> None:
-    """A column beside the common ones needs a role, and a kind that fits its type."""
+    """A file whose additional column lacks a role, or has a kind that doesn't fit its type, is set aside."""
     local = shutil.copytree(STORES / "version-2", tmp_path / "studies")
     study = Store(local).study("function")
     file = next(path for path in sorted((local / "function" / "results").iterdir()) if "failed" not in path.name)
@@ -449,14 +449,14 @@ def test_an_earlier_file_with_other_columns_is_left_alone(local: Path, monkeypat
 
 
 def test_results_given_as_a_file_are_upgraded_too(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`study report FILE.parquet` renames an earlier version's columns to today's."""
+    """`study report FILE.parquet` upgrades a results file of an earlier version."""
     raise_version(monkeypatch)
     file = next(iter(sorted((local / "grid" / "results").iterdir())))
     assert set(read_source(file).table["note"].to_pylist()) == {"of version 1"}
 
 
 def test_a_search_of_version_1_is_read() -> None:
-    """A record of the first version gets today's values; one of a newer version asks for an upgrade."""
+    """A record of the first version is upgraded to today's; one of a newer version asks to upgrade the package."""
     study = Store(STORES / "version-1", read_only=True).study("search")
     before = json.loads((STORES / "version-1" / "search" / record.NAME).read_text())
     restored = read_record(planned(study).spec, study)

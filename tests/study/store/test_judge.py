@@ -85,7 +85,7 @@ def test_each_question_has_its_own_bound(folder: StudyStore) -> None:
 
 
 def test_the_stored_rows_stay_as_they_are(folder: StudyStore) -> None:
-    """Judgements aren't written; a pack read or counted alone is finished."""
+    """Judgements aren't written to results files; trials of a pack that is read alone are finished."""
     judged = folder.judged_by(criterion())
     assert set(judged.read_results()["outcome"].to_pylist()) == {"solved", "unsolved"}
     assert set(folder.read_results()["outcome"].to_pylist()) == {"finished"}
@@ -94,7 +94,7 @@ def test_the_stored_rows_stay_as_they_are(folder: StudyStore) -> None:
 
 
 def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: StudyStore) -> None:
-    """An earlier version of the file may have had more seeds and other cells."""
+    """References with unplanned seeds set no bound, and trials of unplanned cells aren't judged."""
     before = folder.judged_by(criterion()).read_results()
     write(folder, "more", [trial("exact", 2, 3, 50.0), trial("exact", 2, 4, 90.0)])
     after = folder.judged_by(criterion()).read_results()
@@ -109,7 +109,7 @@ def test_trials_that_are_not_planned_set_no_bound_and_are_not_judged(folder: Stu
 
 
 def test_one_reference_judges_nothing_of_its_question(folder: StudyStore) -> None:
-    """The other question is still judged; diverged references don't count, and stay diverged."""
+    """A question with a single finished reference isn't judged; others are. Diverged references stay diverged."""
     lost = [trial("exact", 2, seed, np.nan, outcome=Outcome.DIVERGED) for seed in (1, 2)]
     write(folder, "r2", [trial("exact", 2, 0, 2.0), *lost])
     table = folder.judged_by(criterion()).read_results()
@@ -131,7 +131,7 @@ def test_a_changed_criterion_judges_trials_again(folder: StudyStore) -> None:
 
 @pytest.fixture
 def curves_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the curves of each read."""
+    """Return a list that gets the number of curves of each read."""
     counts: list[int] = []
     read = StudyStore.read_curves
 
@@ -170,7 +170,7 @@ def test_a_trial_that_was_trained_again_is_read_again(folder: StudyStore, curves
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", None])
 def test_a_torn_file_of_judgements_costs_no_result(folder: StudyStore, data: bytes | None) -> None:
-    """Curves are then read, as without the file."""
+    """With a torn or foreign file of judgements, curves are read as without the file."""
     judged = folder.judged_by(criterion())
     table = judged.read_results()
     judged.write_judgements(table)

@@ -155,7 +155,7 @@ def test_a_renewal_whose_answer_is_lost_loses_nothing(url):
 
 
 class Careless(ObjectFolder):
-    """A server that ignores some conditions."""
+    """A client of a server that ignores some conditions of writes."""
 
     def __init__(self, real: ObjectFolder, ignored: str) -> None:
         super().__init__(real._store, real.where, "Amazon S3", "demo/", Timing(OFTEN, NEVER))

@@ -84,7 +84,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def study(root: str) -> StudyStore:
-    """Return a study of a store of either kind."""
+    """Return a study in a store of either kind: a folder, or S3."""
     study = Store(root).study("demo")
     study.write_spec("name: demo\n")
     return study
@@ -92,14 +92,14 @@ def study(root: str) -> StudyStore:
 
 @pytest.fixture
 def local(tmp_path: Path) -> StudyStore:
-    """Return a study of a folder."""
+    """Return a study in a local store."""
     study = Store(tmp_path / "root").study("demo")
     study.write_spec("name: demo\n")
     return study
 
 
 def place(study: StudyStore) -> Folder:
-    """Return a study's raw files."""
+    """Return the folder, or the prefix on S3, with a study's files."""
     return study._folder
 
 
@@ -157,7 +157,7 @@ def test_results_curves_and_weights_come_back_bit_for_bit(study: StudyStore) -> 
 
 
 def test_an_empty_store_has_nothing_and_makes_nothing(root: str) -> None:
-    """Reading creates no file."""
+    """Reading an empty store gives empty tables and creates no file."""
     store = Store(root)
     study = store.study("demo")
     assert (store.studies(), study.exists, study.done(), study.checkpoints()) == ([], False, set(), [])
@@ -181,7 +181,7 @@ def test_no_name_leaves_the_root(root: str, name: str) -> None:
 
 
 def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
-    """A link doesn't lead out of the root either."""
+    """A link that leads out of the root is refused."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "demo").symlink_to(tmp_path)
     with pytest.raises(InputError, match="one folder"):
@@ -189,7 +189,7 @@ def test_a_link_out_of_the_root_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_study_names_the_nearest(study: StudyStore, root: str) -> None:
-    """A typing error gets the right name."""
+    """An unknown study is an error that suggests the nearest name."""
     store = Store(root)
     assert store.studies() == ["demo"]
     assert store.open("demo").exists
@@ -464,7 +464,7 @@ def no_header(file: BinaryIO) -> None:
 
 @pytest.mark.parametrize("write", [pickled, bare_pickle, bare_array, no_header])
 def test_a_foreign_checkpoint_is_rejected(study: StudyStore, write: Callable[[BinaryIO], None]) -> None:
-    """In particular, a pickle is never opened."""
+    """A foreign file in place of a checkpoint is rejected, and a pickle is never opened."""
     study.save_checkpoint(checkpoint())
     file = io.BytesIO()
     write(file)
@@ -695,7 +695,7 @@ def test_a_lock_writes_to_no_other_file(local: StudyStore, tmp_path: Path, link:
 
 @pytest.mark.parametrize("make", ODD)
 def test_a_lock_that_isnt_a_file_is_reported(local: StudyStore, make: Callable[[Path], None]) -> None:
-    """The lock isn't waited for, created or written through a link."""
+    """A special file in place of the lock is reported at once; nothing is created or written through it."""
     make(local.path / "lock")
     before = sorted(local.path.iterdir())
     with pytest.raises(StoreError, match=r"lock: it is a.*move it away"), local.lock():
@@ -740,7 +740,7 @@ def test_an_attempt_writes_nothing_into_anothers(study: StudyStore, write: Calla
 
 @pytest.mark.parametrize("key", ["search.json", "results/00aa.parquet"])
 def test_a_write_does_not_recreate_a_removed_folder(local: StudyStore, key: str) -> None:
-    """The folder may also disappear between the check and the write."""
+    """A folder that is removed between check and write isn't created again."""
     folder = local._folder.as_it_is()
     folder.write(key, b"there")
     shutil.rmtree(local.path)

@@ -18,7 +18,7 @@ TRIAL, OTHER = "0c0917e1597f2da3", "41e16e8bff6fe854"
 
 @pytest.fixture(params=["folder", "s3"])
 def study(request: pytest.FixtureRequest, tmp_path: Path) -> StudyStore:
-    """Return a study of a store of either kind."""
+    """Return a study in a store of either kind: a folder, or S3."""
     address = str(tmp_path / "root") if request.param == "folder" else request.getfixturevalue("s3").bucket()
     study = Store(address).study("demo")
     study.write_spec("name: demo\n")

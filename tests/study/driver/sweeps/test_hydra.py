@@ -106,7 +106,7 @@ def test_the_seed_comes_from_the_configuration():
 
 
 def test_incomplete_products_become_points():
-    """Each combination of a job becomes a point."""
+    """If the product of overrides is incomplete, each job's combination becomes a point."""
     for job in ("6",):  # adam with a width of 16
         shutil.rmtree(JOBS / job)
     sweep = sweep_of_hydra(JOBS, Path())

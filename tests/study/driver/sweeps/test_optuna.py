@@ -86,7 +86,7 @@ def test_ranges_conditions_and_directions_are_those_of_the_study(storage):
 
 
 def test_conditions_must_hold_in_all_trials():
-    """Several values may decide; numbers with many values and parameters of the same trials don't."""
+    """A condition may have several values; parameters with many values, or in the same trials, aren't conditions."""
 
     def deep(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 0, 1)
@@ -184,7 +184,7 @@ def test_imported_trials_are_not_rerun_and_name_their_source():
 
 
 def test_verify_reports_a_different_imported_trial():
-    """Verify reports that the trial ran elsewhere."""
+    """Verify fails for an imported trial with another value, and says that it ran elsewhere."""
     optimize(lambda trial: plain(trial) + 1, trials=1)
     Path("mine.yaml").write_text(TWO)
     assert invoke("import", "optuna", DATABASE, "mine.yaml").exit_code == 0

@@ -19,7 +19,7 @@ Read = Callable[[Sequence[str]], dict[str, str]]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Read:
-    """Write the demo's LaTeX and Markdown with the given columns, and return their texts."""
+    """Return a function that writes the demo's LaTeX and Markdown with given columns, and returns their texts."""
 
     def read(names: Sequence[str]) -> dict[str, str]:
         files = write_report(tmp_path / "out", report_of(*demo(), columns=names), ["latex", "md"])

@@ -80,7 +80,7 @@ success: {threshold: 3.0}
 
 
 def ran(spec: Spec, store: Path, *, is_search: bool = False) -> StudyResults:
-    """Run a study in this process, and read its results."""
+    """Run a study in this process, and return its results."""
     options = Options(store, None, local=True, pack_size=8)
     more = [Searching(None)] if is_search else []
     assert run(make_plan(spec), options, Console(file=StringIO()), *more) is Ending.FINISHED
@@ -127,7 +127,7 @@ def holds(note: ColumnNote, value: Any) -> bool:
 def mistakes(
     table: pyarrow.Table, columns: Mapping[str, ColumnNote], names: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Name undescribed columns, and columns with a value that contradicts the description."""
+    """Return a message for each column that is undescribed, or has a value that contradicts its description."""
     wrong = []
     for name in table.column_names:
         note = note_of(columns, name, names)
@@ -145,7 +145,7 @@ def read(path: Path) -> pyarrow.Table:
 
 
 def check(results: StudyResults, out: Path, expected: Sequence[str]) -> None:
-    """Write a study's files, and compare each with its description; cells are equal in CSV and Parquet."""
+    """Check a study's files against their descriptions; cells must have equal columns in CSV and Parquet."""
     files = {path.name: path for path in write_study_report(results, out, ["csv", "parquet"])}
     assert {name.removesuffix(".csv") for name in files if name.endswith(".csv")} == set(expected)
     names = names_in(results)
@@ -158,7 +158,7 @@ def check(results: StudyResults, out: Path, expected: Sequence[str]) -> None:
 
 
 def stored(store: Path, name: str, results: StudyResults) -> Iterator[list[str]]:
-    """Compare the tables of a store with their descriptions."""
+    """Yield the mistakes of the stored results, and the undescribed columns of the stored curves."""
     folder = Store(store).study(name)
     yield mistakes(folder.read_results(), RESULTS, names_in(results))
     curves = folder.read_curves()
@@ -167,7 +167,7 @@ def stored(store: Path, name: str, results: StudyResults) -> Iterator[list[str]]
 
 @pytest.mark.slow
 def test_columns_of_an_arithmetic_study(tmp_path: Path) -> None:
-    """Cells with labels, tests, a comparison with another study, and the store."""
+    """Columns of cells with labels, tests, a comparison and the store match their descriptions."""
     store = tmp_path / "studies"
     results = ran(parse_spec(ARITHMETIC, source="little.yaml"), store)
     check(results, tmp_path / "out", ["cells", "tests"])
@@ -180,7 +180,7 @@ def test_columns_of_an_arithmetic_study(tmp_path: Path) -> None:
 
 
 def test_columns_of_groups(tmp_path: Path) -> None:
-    """Rows of a study by a labelled axis, with the published estimators, in both formats."""
+    """Columns of groups by a labelled axis match, with the published estimators, in CSV and Parquet."""
     store = tmp_path / "studies"
     results = ran(parse_spec(ARITHMETIC, source="little.yaml"), store)
     report = tabulate(
@@ -195,7 +195,7 @@ def test_columns_of_groups(tmp_path: Path) -> None:
 
 
 def test_columns_of_a_function(lab: Path, tmp_path: Path) -> None:
-    """Metrics with their statistics, success, and no task."""
+    """Columns of a function's metrics and success match their descriptions, in reports and in the store."""
     store = tmp_path / "studies"
     results = ran(study_of(lab), store)
     check(results, tmp_path / "out", ["cells", "tests"])
@@ -204,14 +204,14 @@ def test_columns_of_a_function(lab: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_columns_of_a_search(lab: Path, tmp_path: Path) -> None:
-    """Candidates with parameters and values."""
+    """Columns of a search's cells and candidates match their descriptions."""
     results = ran(spec_of(lab), tmp_path / "studies", is_search=True)
     check(results, tmp_path / "out", ["cells", "candidates"])
 
 
 @pytest.mark.slow
 def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
-    """Metrics of a user's task, without success; means are compared with those of another study."""
+    """Columns of a user's task match their descriptions, also in a comparison of means with another study."""
     store = tmp_path / "studies"
     results = ran(packed_study(packed_lab), store)
     check(results, tmp_path / "out", ["cells", "tests"])
@@ -222,14 +222,14 @@ def test_columns_of_a_task_in_packs(packed_lab: Path, tmp_path: Path) -> None:
 
 
 def test_columns_of_references(packed_lab: Path, tmp_path: Path) -> None:
-    """Bounds and rates within them."""
+    """Columns of references' bounds match their descriptions."""
     results = ran(reference_study(packed_lab, seeds=4), tmp_path / "studies")
     check(results, tmp_path / "out", ["cells", "bounds"])
 
 
 @pytest.mark.slow
 def test_columns_of_series(tmp_path: Path) -> None:
-    """Metrics along an axis, of rows with labels."""
+    """Columns of series match their descriptions."""
     results = ran(parse_spec(ALONG, source="along.yaml"), tmp_path / "studies")
     check(results, tmp_path / "out", ["cells", "tests", "series"])
 

@@ -62,7 +62,7 @@ def write(
 
 
 def body(text: str) -> list[str]:
-    """Return the rows of a tabular with numbers."""
+    """Return the lines of a LaTeX tabular below its header."""
     below = text[text.index("\\midrule") : text.index("\\bottomrule")]
     return [line for line in below.splitlines() if line.endswith("\\\\")]
 
@@ -120,7 +120,7 @@ def test_only_the_formats_asked_for_are_written(tmp_path):
 
 @pytest.mark.parametrize("as_published", [True, False])
 def test_latex_has_the_published_layout(as_published):
-    """Op, Model, Success rate, Solved at with median and mean, Sparsity error; a rule separates operations."""
+    """Columns are operation, model, success rate, solved-at and sparsity error; a rule separates operations."""
     names = [] if as_published else ["success_rate", "solved_at", "sparsity_error_mean"]
     text = latex.latex(groups(published(as_published), BY.names), command="x", names=names)
     lines = text.splitlines()
@@ -204,7 +204,7 @@ def test_names_cannot_become_markup(tmp_path):
 
 
 def test_values_are_written_as_mathematics():
-    """Ranges, operations and numbers are mathematics; a missing value has a word."""
+    """Ranges, operations and numbers are mathematics; a missing value is a dash."""
     assert latex.latex_value("interpolation_range", "[-6,-2]|[2,6.1]") == r"$[-6,-2] \cup [2,6.1]$"
     assert latex.latex_value("interpolation_range", "anything|_") == r"anything\textbar{}\_"
     assert latex.latex_value("hidden_size", 1000) == "$1{,}000$"

@@ -51,7 +51,7 @@ def entry_of(name, summaries, labels, **changes):
 
 @pytest.fixture(name="others")
 def _others():
-    """Return the cells of another study: three of the demo's with another learning rate, and one missing there."""
+    """Return the cells of another study: three of the demo at another learning rate, and one that the demo lacks."""
     counts = {"solved": 3, "unsolved": 7}
     shared = [published_cell("NAC-mul", hidden_size=size, iterations=100_000) for size in (2, 3, 10, 20)]
     return summaries_of(*((cell.replace(learning_rate=0.01), counts) for cell in shared))
@@ -374,7 +374,7 @@ def test_a_page_without_its_server_shows_a_notice(visit, write, serve, entries):
 
 
 def test_a_page_opened_as_a_file_asks_for_nothing(visit, write, entries):
-    """A page that is kept up to date reads the same, and makes no request when it comes into view."""
+    """A live page that is opened as a file reads the same, and makes no request when it comes into view."""
     visited = visit(write([replace(entries[0], holder="process 12")], is_live=True))
     visited.page.evaluate(_IN_VIEW)
     visited.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

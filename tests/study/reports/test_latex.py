@@ -36,7 +36,7 @@ TABLE = r"""
 
 
 def tables() -> dict[str, str]:
-    """Write tables of each kind, by name."""
+    """Return LaTeX tables of each kind, by name."""
     finished, *_ = test_metrics.rows_of()
     judged, *_ = test_metrics.rows_of("solved")
     series = test_metric_series.rows_of(test_metric_series.results())
@@ -47,7 +47,7 @@ def tables() -> dict[str, str]:
         "rates": latex.latex(judged, command="x"),
         "names": latex.latex(finished, command="x", names=["norm_median", "wait", "seeds"]),
         "published": latex.latex(groups(test_groups.published(False), ["operation", "model"]), command="x"),
-        "bounds": bounds_latex(*test_references.made(), command="x"),
+        "bounds": bounds_latex(*test_references.rows_and_findings(), command="x"),
         "series": first,
         "places": second,
         "hostile": latex.latex(groups([HOSTILE], ["a_b", "model"]), command="x"),
@@ -93,7 +93,7 @@ def test_latex_sets_them_into_a_column(tmp_path: Path) -> None:
 
 
 def test_formats_round_alike() -> None:
-    """Terminal, page, Markdown and LaTeX have equal digits, with or without the interval."""
+    """Narrow tables, without intervals, have the same digits as full ones."""
     rows = cell_rows(*demo())
     narrow, full = (
         {column.name: column.texts for column in summaries_table(rows, is_narrow=is_narrow).columns}

@@ -60,7 +60,7 @@ def report_of(rows: ResultRows) -> Report:
 
 
 def test_series_are_left_out_of_the_main_table() -> None:
-    """Named metrics are kept; the terminal shows the same metrics."""
+    """The main table omits metrics of series except named ones, on the page and in the terminal."""
     for is_narrow in (True, False):
         alone = " ".join(summaries_table(rows_of(results()), is_narrow=is_narrow).header)
         named = " ".join(summaries_table(rows_of(results(), "test_mse_at_50"), is_narrow=is_narrow).header)

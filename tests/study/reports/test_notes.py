@@ -11,7 +11,7 @@ from tests.study.builders import summarised_by
 
 
 def rows_of(ends: dict[str, list[float]], **columns: list[object]):
-    """Lay out models whose unsolved trials end at these iterations."""
+    """Make a row for each model, whose unsolved trials end at the given iterations."""
     trials = [(name, end) for name, of_model in ends.items() for end in of_model]
     table = pa.table(
         {
@@ -30,7 +30,7 @@ def rows_of(ends: dict[str, list[float]], **columns: list[object]):
 
 
 def test_trials_that_ended_early_are_named_by_row():
-    """A note counts such trials by row, and names rows that therefore have no mean."""
+    """A note counts trials that ended early by row, and another names rows that therefore have no mean."""
     notes = times_notes(rows_of({"A": [100.0, 50.0, 20.0], "B": [100.0], "C": [100.0], "D": [30.0]}))
     assert len(notes) == 2
     assert notes[0].startswith("3 trials ended unsolved before")

@@ -368,7 +368,7 @@ def test_without_its_script_the_page_reads_the_same(browser, report):
 
 
 def test_requests_logs_and_errors_of_a_page_are_detected(visit, tmp_path):
-    """A page that logs, throws and fetches is detected in each case, so the checks above can fail."""
+    """Logs, errors and requests of a page are all detected, so the checks above can fail."""
     noisy = tmp_path / "noisy.html"
     noisy.write_text(
         "<img src=beside.png><link rel=stylesheet href=http://nowhere.invalid/far.css>"

@@ -88,7 +88,7 @@ def test_the_table_has_both_rates_of_each_metric() -> None:
 
 @pytest.mark.parametrize("with_references", [True, False])
 def test_every_format_has_the_table(tmp_path, with_references: bool) -> None:
-    """Page, Markdown, CSV with full precision and LaTeX have it; without references it is absent."""
+    """Page, Markdown, CSV with full precision and LaTeX have the table of bounds; without references it is absent."""
     rows, findings = rows_and_findings()
     report = Report(
         name="sums",

@@ -62,7 +62,7 @@ def trials_of(text):
 
 @pytest.fixture(name="write")
 def _write(demo, tmp_path):
-    """Write the demo's report, or that of other summaries."""
+    """Return a function that writes the demo's report, or that of other summaries."""
 
     def write(folder="report", summaries=None, labels=None, formats=tuple(FORMATS), is_ours=False, **changes):
         arguments = demo if summaries is None else (summaries, labels or {})
@@ -347,7 +347,7 @@ def test_the_terminal_shows_the_comparison():
 
 
 def test_a_report_without_cells_writes_nothing(write, tmp_path):
-    """Without a cell, no file is written."""
+    """A report without cells raises ValueError and writes no file."""
     with pytest.raises(ValueError, match="at least one row"):
         write(summaries=[])
     assert not (tmp_path / "report").exists()

@@ -8,7 +8,7 @@ from scipy import optimize, stats
 
 @pytest.fixture
 def deviance_bounds():
-    """Bound a parameter where its profile log-likelihood is chi-squared/2 below the maximum, slowly and plainly."""
+    """Return a function that finds plainly where a profile log-likelihood is chi-squared/2 below its maximum."""
 
     def bounds(log_likelihood, low, high, level=0.95):
         best = optimize.minimize_scalar(lambda t: -log_likelihood(t), bounds=(low, high), method="bounded")

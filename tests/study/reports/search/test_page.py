@@ -29,7 +29,7 @@ def columns(table):
 
 @pytest.fixture(name="write")
 def _write(tmp_path):
-    """Write the report of a search, or, with ``search=None``, of a study."""
+    """Return a function that writes the report of a search, or, with ``search=None``, of a study."""
 
     def write(folder="report", formats=tuple(kind for kind in FORMATS if kind != "pdf"), **changes):
         search, rows = search_of(**changes) if "search" not in changes else (None, search_of()[1])
@@ -41,7 +41,7 @@ def _write(tmp_path):
 
 @pytest.fixture(name="section")
 def _section():
-    """Write a page without figures, and return its search section; empty if it has none."""
+    """Return a function that renders a page without figures and returns its search section, or an empty text."""
 
     def section(search, rows):
         text = page.page(replace(report_of(rows.summaries), rows=rows, search=search), [])
@@ -85,7 +85,7 @@ def test_different_trials_of_search_and_fresh_seeds_are_noted(write):
 
 
 def test_all_candidates_are_listed_with_the_front_set_off():
-    """Each has its row, with rounds counted from one; a value that doesn't apply is a dash."""
+    """Each candidate has its row, with rounds counted from one; a value that doesn't apply is a dash."""
     search, _ = search_of(winners=(11,))
     table = columns(search_tables.candidates_table(search))
     assert len(table["candidate"]) == 30
@@ -96,7 +96,7 @@ def test_all_candidates_are_listed_with_the_front_set_off():
 
 
 def test_the_table_lists_part_of_very_many_candidates(section):
-    """The front is among the 500, and the page says where the others are."""
+    """The table has 500 candidates, the front among them, and the page names the file with all."""
     search, rows = search_of(count=MOST_CANDIDATES + 100, winners=(11, 577))
     table = columns(search_tables.candidates_table(search))
     assert len(set(table["candidate"])) == MOST_CANDIDATES
@@ -150,7 +150,7 @@ def test_the_terminal_shows_winners_and_importance():
 
 
 def test_the_terminal_shows_the_first_of_many_winners():
-    """The others are in the files, and the terminal says so."""
+    """Six winners are printed, and the number of the others, which the files have."""
     console = Console(width=200, record=True, file=io.StringIO())
     print_search(console, winners=tuple(range(9)))
     text = console.export_text()
@@ -201,7 +201,7 @@ def test_one_format_writes_the_winners_file_alone(write):
 
 @pytest.mark.usefixtures("figures")
 def test_a_running_search_reports_no_winner(write):
-    """The report has the search's progress only: winners, winner's file and figures of rows are omitted."""
+    """The report has the search's progress and figures; winners, their file and figures of rows are omitted."""
     files = write(winners=())
     assert "winner.yaml" not in files
     assert {name.removesuffix(".png") for name in files if name.endswith(".png")} == set(SEARCH) - {"search-front"}
@@ -211,7 +211,7 @@ def test_a_running_search_reports_no_winner(write):
 
 
 def test_before_the_first_candidate_there_is_a_report(write):
-    """A search with suggestions but no comparisons is reported without figures."""
+    """A search without candidates is reported without figures and candidates.csv."""
     files = write(count=0, winners=(), importance={})
     assert not [name for name in files if name.endswith(".png")]
     assert "candidates.csv" not in files

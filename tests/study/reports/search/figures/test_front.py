@@ -51,7 +51,7 @@ def test_confirmed_candidates_have_both_intervals():
 
 
 def test_a_third_objective_is_reported_and_nothing_is_joined():
-    """A line in two of three dimensions would be meaningless."""
+    """With three objectives the front isn't joined by a line, and the caption names the third objective."""
     search, rows = search_of([*BOTH, "sparsity_error"], winners=(11, 6, 10))
     drawn = front.plot(search, rows)
     assert "sparsity error, geometric mean of all trials, upper end" in drawn.caption

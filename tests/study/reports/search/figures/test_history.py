@@ -53,7 +53,7 @@ def test_the_line_is_the_best_so_far(name, best):
 
 
 def test_the_winner_has_its_fresh_rate_with_its_interval():
-    """A diamond is at 90 of 100, its bar is Wilson's interval, and its tip says so."""
+    """The diamond is at the rate of fresh seeds, 90 of 100, its bar is the interval, and its tip has both."""
     search, rows = search_of()
     drawn = history.plot(search, rows)
     (axes,) = drawn.figure.axes

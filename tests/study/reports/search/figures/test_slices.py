@@ -25,7 +25,7 @@ def panels(drawn):
 
 
 def test_each_parameter_has_a_panel_with_its_own_axis():
-    """Numbers are to scale, factors on a logarithmic axis, in the units of their titles."""
+    """Axes are to scale, logarithmic for factors, with titles and units."""
     search, rows = search_of()
     grid = panels(slices.plot(search, rows))
     assert list(grid) == ["model", "learning rate", "λ end (iterations)", "NMU: λ̂"]

@@ -154,7 +154,7 @@ def test_a_mirrored_sample_has_nearly_the_mirrored_interval(bound):
 @given(VALUES, st.sampled_from([0.01, 0.5, 0.95, 0.999]))
 @example([1, 1, 1, 1, 5], 0.5)
 def test_intervals_hold_their_estimates(values, confidence):
-    """For any values and confidence, intervals contain the estimate; the median's ends are sample values."""
+    """Intervals of any values contain the estimate; those of interquartile means are within the sample's range."""
     for bound, estimate in (
         (statistics.mean_intervals, statistics.means),
         (statistics.interquartile_mean_intervals, statistics.interquartile_means),

@@ -247,7 +247,7 @@ def test_intervals_hold_the_shares(shares: tuple[float, float, float], is_succes
 
 
 def test_uninformative_numbers_have_no_shares() -> None:
-    """Too few seeds and equal numbers have none; infinity and counts are refused."""
+    """Too few seeds and equal numbers give None; infinity and counts are refused."""
     assert variance_shares(np.ones((5, 5)), is_success=True) is None
     assert variance_shares(drawn((0.5, 0, 0.5), (2, 9))) is None
     assert variance_shares(drawn((0.5, 0, 0.5), (9, 2))) is None

@@ -85,7 +85,7 @@ def test_coverage_and_seeds_are_those_of_a_simulation(sampling, rate):
 
 @pytest.mark.parametrize("rate", [0.002, 0.09, 0.128])
 def test_wilson_undercovers_under_the_same_rule(rate):
-    """Stopped at a narrow Wilson interval, it misses these rates in more than 6% of studies."""
+    """If studies stop at a narrow Wilson interval, more than 6% of these intervals miss the rate."""
     assert simulated(DEMO, rate, wilson)[0] < 0.94
     assert simulated(DEMO, rate)[0] >= 0.95
 

@@ -30,7 +30,7 @@ def test_the_rule_is_students_interval() -> None:
 
 
 def test_samples_without_a_deviation_continue() -> None:
-    """Equal and single values have no interval, and no bound on the required seeds."""
+    """Equal and single values have no interval, and the expected number of seeds is the maximum."""
     for values in ([], [1.0], [2.0] * 40):
         assert not SAMPLING.is_narrow(values)
         assert SAMPLING.interval(values) is None

@@ -82,7 +82,7 @@ def test_cells_that_lack_some_seeds_have_an_interval():
 
 
 def test_an_interquartile_mean_of_infinity_is_refused():
-    """A trial with an infinite value has no place in a mean."""
+    """An infinite value raises ValueError."""
     with pytest.raises(ValueError, match="finite"):
         statistics.interquartile_mean_over_cells(SeedValues({"a": {0: math.inf, 1: 0.0}}))
 

@@ -137,7 +137,7 @@ def test_sign_flips_of_zeros_and_ones_are_mcnemar():
 
 
 def test_sign_flips_of_many_seeds_repeat_and_ignore_nothing():
-    """The drawn subsets are deterministic, and their p-value is near the exact one."""
+    """The drawn subsets are deterministic, and p-value and interval are near Student's."""
     differences = np.random.default_rng(0).normal(0.3, 1.0, 60)
     test = statistics.sign_flip(differences)
     assert test == statistics.sign_flip(differences)

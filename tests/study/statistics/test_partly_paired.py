@@ -220,7 +220,7 @@ def test_the_p_value_of_many_exchanged_trials_is_near_the_exact_one():
 
 @pytest.mark.parametrize("place", range(3))
 def test_scores_that_are_not_finite_are_refused(place):
-    """A NaN difference or score has no place among exchanges, with or without unpaired trials."""
+    """A NaN difference or score raises ValueError."""
     scores = [np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.array([2.0, 4.0])]
     scores[place][0] = math.nan
     with pytest.raises(ValueError, match="finite"):

@@ -45,7 +45,7 @@ def test_seeds_are_as_few_as_have_the_power(rates, level):
 
 
 def test_undetectable_differences_have_no_number_of_seeds():
-    """Equal rates, and differences that need more than a million seeds, have none."""
+    """Equal rates, and differences that need more than a million seeds, give None."""
     assert statistics.seeds_for(0.2, 0.2) is None
     assert statistics.seeds_for(0.5001, 0.4999) is None
     assert statistics.least_difference(5) is None

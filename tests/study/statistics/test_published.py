@@ -80,7 +80,7 @@ def test_nine_rows_have_ten_or_more_solved_seeds():
     ("solved_at", "error"), [([], []), ([9.0], [0.1]), ([9.0] * 4, [0.1] * 4), ([0.0, 5.0], [0.0, 0.0])]
 )
 def test_degenerate_rows_have_no_published_intervals(solved_at, error):
-    """No, one, equal or zero values have the sample mean, if any, and no interval."""
+    """For no, one, equal or zero values, intervals are None, and the mean is the sample's, or None."""
     estimates = statistics.as_published(solved_at, error, 10)
     assert (estimates.solved_at_interval, estimates.error_interval) == (None, None)
     assert estimates.solved_at_mean == (sum(solved_at) / len(solved_at) if solved_at else None)

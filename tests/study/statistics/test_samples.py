@@ -90,7 +90,7 @@ def test_restricted_means_have_an_end_each():
 
 @given(MANY)
 def test_each_sample_is_reduced_alone(many):
-    """Sums, minima and maxima are numpy's of each sample; empty samples have none."""
+    """Sums, minima and maxima are those of each sample alone; extremes of empty samples are infinite."""
     parts = drawn(many)
     values, sizes = joined(parts)
     n = samples.checked_sizes(values, sizes)

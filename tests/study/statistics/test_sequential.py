@@ -33,7 +33,7 @@ def test_the_ends_are_where_the_martingale_is_twenty(count):
 
 @given(COUNTS)
 def test_the_interval_contains_wilsons_and_is_symmetric(count):
-    """Validity at any number of looks costs width; counting failures mirrors the interval."""
+    """The interval is wider than Wilson's; counting failures mirrors it."""
     k, n = count
     low, high = statistics.anytime(k, n)
     assert statistics.anytime(n - k, n) == pytest.approx((1 - high, 1 - low), abs=1e-9)
@@ -49,7 +49,7 @@ def test_the_interval_without_seeds_is_0_to_1():
 
 @pytest.mark.parametrize("rate", [0.02, 0.5, 0.94])
 def test_peeking_spoils_wilson_and_not_this(rate):
-    """Of 2,000 studies of 400 seeds with a look after each, it misses in at most 5%, Wilson's in far more."""
+    """Of 2,000 studies with a look after each of 400 seeds, the interval misses in at most 5%, Wilson's in over 30%."""
     solved = np.cumsum(np.random.default_rng(1).random((2000, 400)) < rate, axis=1)
     n = np.arange(1, 401)
     z = statistics.checks.normal_quantile(0.95)

@@ -14,7 +14,7 @@ from study import statistics
 
 
 def test_median_and_mean_of_nothing_are_nan():
-    """An empty sample has no median or mean; one value is its own; values without sizes are one sample."""
+    """An empty sample has no median or mean; one value is both; values without sizes are one sample."""
     assert np.isnan([*statistics.medians([]), *statistics.means([])]).all()
     assert statistics.medians([7]).tolist() == statistics.means([7]).tolist() == [7.0]
     assert statistics.medians([4, 1, 2, 9]).tolist() == [3.0]
@@ -105,7 +105,7 @@ def test_gamma_interval_holds_the_mean_and_scales(values, scale):
 
 @pytest.mark.parametrize("values", [[], [14000.0], [14000.0] * 5, [3.0, 3.0 + 1e-9], [0.0, 1.0, 2.0], [0.0] * 3])
 def test_gamma_interval_of_degenerate_values_is_nan(values):
-    """No, one, equal or zero values have no gamma interval."""
+    """For no value, one value, equal values or zeros, the gamma interval is NaN."""
     assert np.isnan(statistics.gamma_mean_intervals(values)).all()
 
 

@@ -57,7 +57,7 @@ def test_beta_interval_is_symmetric(values):
 
 @given(st.lists(st.one_of(st.just(0.0), st.just(0.5), st.floats(0, 0.5)), max_size=30))
 def test_beta_interval_is_an_interval_or_none(values):
-    """Any values in [0, 1/2], with zeros and the smallest floats, have an interval around the mean, or none."""
+    """For any values in [0, 1/2], zeros and tiny floats included, the interval contains the mean, or is NaN."""
     [(low, high)] = statistics.beta_mean_intervals(values)
     if not math.isnan(low):
         assert 0 <= low <= np.mean(values) <= high <= 0.5
@@ -73,7 +73,7 @@ def test_beta_interval_is_twice_the_published_halves():
 
 @pytest.mark.parametrize("values", [[], [0.1], [0.1] * 4, [0.0] * 9, [0.2, 0.7], [0.0] * 100 + [1e-9], [0.0, 5e-324]])
 def test_beta_interval_of_degenerate_values_is_nan(values):
-    """No, one or equal values, nearly all at zero, and values above the support have no beta interval."""
+    """For no, one or equal values, nearly only zeros, or values above the support, the beta interval is NaN."""
     assert np.isnan(statistics.beta_mean_intervals(values)).all()
 
 

@@ -177,7 +177,7 @@ RESUMED = {"success": None, "grid": {"width": [1]}}
 
 @pytest.fixture
 def pipe(project: Path) -> Path:
-    """Return the path of a pipe, not yet made, at which the program stops."""
+    """Return the path of a pipe that isn't made yet; if the pipe exists, the program stops there."""
     path = project.parent / "pipe"
     (project / "train.sh").write_text(RESUMING.replace("PIPE", str(path)))
     return path

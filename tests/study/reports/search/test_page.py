@@ -150,7 +150,7 @@ def test_the_terminal_shows_winners_and_importance():
 
 
 def test_the_terminal_shows_the_first_of_many_winners():
-    """Six winners are printed, and the number of the others, which the files have."""
+    """Six winners are printed, and then the number of those that only the files have."""
     console = Console(width=200, record=True, file=io.StringIO())
     print_search(console, winners=tuple(range(9)))
     text = console.export_text()

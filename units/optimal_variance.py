@@ -47,7 +47,7 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
         outputs: H_l >= 1.
 
     Returns:
-        V; negative if no V is a solution, or if (1 + v)^(1 - H) underflows.
+        V; negative if no V is a solution.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -59,7 +59,7 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
     _require_hidden(hidden)
     require("input_variance", input_variance, 0 <= input_variance < math.inf, "0 <= input_variance < infinity")
     require("outputs", outputs, outputs >= 1, "outputs >= 1")
-    return float(((1 + input_variance) ** (1 - hidden) / outputs) ** (1 / hidden) - 0.25)
+    return float((1 + input_variance) ** (1 / hidden - 1) / outputs ** (1 / hidden) - 0.25)
 
 
 def misprinted_forward_optimum(hidden: int) -> float:

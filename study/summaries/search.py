@@ -145,6 +145,6 @@ class SearchFindings:
         """Return a parameter by its name.
 
         Raises:
-            StopIteration: if there is none of that name.
+            KeyError: if none has that name.
         """
-        return next(parameter for parameter in self.parameters if parameter.name == name)
+        return {parameter.name: parameter for parameter in self.parameters}[name]

@@ -50,7 +50,7 @@ def blow(marker: Path, method: str, number: signal.Signals, *, count: int = 1, g
 
 
 def stopped(process: Process) -> None:
-    """Wait until a signal has stopped a process, which must still exist."""
+    """Wait until a signal has stopped a process; the process must not end before."""
     ended = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert ended is not None
     assert ended.si_code == os.CLD_STOPPED, f"it ended before it could be stopped: {process.communicate()[0]}"

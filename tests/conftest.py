@@ -107,7 +107,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start a browser, one a module: asyncio can't be used while it is open, and it starts within a second."""
+    """Start one browser per module: asyncio can't be used while it is open, and a start takes less than a second."""
     executable = browser_path()
     if executable is None:
         pytest.skip(f"no browser on PATH: one of {', '.join(BROWSERS)} is needed")
@@ -199,7 +199,7 @@ class S3:
         return f"s3://{name}"
 
     def asked(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """Make an unsigned request, which this server accepts."""
+        """Send an unsigned request, and return the answer's content; this server doesn't require a signature."""
         headers = {"Content-Type": "text/plain"}
         request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
         with urllib.request.urlopen(request) as answer:
@@ -209,7 +209,7 @@ class S3:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3]:
-    """Start a server once; a test that disturbs it uses `own_s3` instead."""
+    """Start an S3 server once; a test that disturbs its server uses `own_s3` instead."""
     server = start_s3()
     yield server
     server.process.kill()
@@ -230,7 +230,7 @@ def _point_at(server: S3, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start_s3() -> S3:
-    """Start a server in a process of its own."""
+    """Start an S3 server in a process of its own."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVE_S3], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
@@ -242,7 +242,7 @@ def start_s3() -> S3:
 
 @pytest.fixture
 def own_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
-    """Start a server for one test, which may disturb it."""
+    """Start an S3 server for one test; the test may disturb it."""
     server = start_s3()
     _point_at(server, monkeypatch)
     yield server
@@ -263,7 +263,7 @@ protocol: {iterations: 40, evaluate_every: 10, evaluation_rows: 50}
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with a finished, reported and published study of 12 trials, which tests leave unchanged.
+    """Make a folder with a finished, reported and published study of 12 trials; tests must not change it.
 
     Returns:
         The folder: ``little.yaml``, and the store ``studies``.

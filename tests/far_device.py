@@ -50,7 +50,7 @@ class _Dispatch(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         recorder = proxy_tensor.get_proxy_mode()
-        if recorder is not None:  # else it would be asked last, and only see tensors of the CPU
+        if recorder is not None:  # otherwise it would be called last, and only see tensors of the CPU
             with proxy_tensor.disable_proxy_modes_tracing(), self:
                 return recorder.__torch_dispatch__(func, types, args, kwargs)
         tensors = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)]
@@ -92,9 +92,9 @@ def _far(value):
 
 @contextmanager
 def far_device() -> Iterator[_Dispatch]:
-    """Activate the far device, which then stays known to this process.
+    """Activate the far device; it stays registered in this process.
 
-    The test is skipped on a machine with a GPU: torch has one accelerator a process, so that gradients on the GPU would
+    The test is skipped on a machine with a GPU: torch has one accelerator per process, so gradients on the GPU would
     fail in all later tests.
     """
     if torch.cuda.is_available():
@@ -104,7 +104,7 @@ def far_device() -> Iterator[_Dispatch]:
         _setup_privateuseone_for_python_backend("far", backend_module=_FarModule())
         _is_registered = True
     before = torch._C._only_lift_cpu_tensors()
-    # Otherwise torch.tensor would ask the backend itself, which has no operations but those of `_Dispatch`.
+    # Otherwise torch.tensor would call the backend directly, and the backend has only the operations of `_Dispatch`.
     torch._C._set_only_lift_cpu_tensors(True)
     handled = proxy_tensor.HANDLED_TYPES
     proxy_tensor.HANDLED_TYPES = (*handled, FarTensor)

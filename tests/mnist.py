@@ -16,7 +16,7 @@ SIZES = {"train": 1200, "t10k": 1000}
 
 
 def idx(array: npt.NDArray[np.uint8]) -> bytes:
-    """Write an array as an IDX file."""
+    """Return the bytes of an IDX file with an array."""
     return bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 

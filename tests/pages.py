@@ -49,7 +49,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def trains(command: str) -> bool:
-    """Return True if a command starts Ray."""
+    """Return True if a command is `study run` or `study search`."""
     return shlex.split(command)[1] in ("run", "search")
 
 

@@ -31,7 +31,7 @@ def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = RE
     """Wait until a condition returns a true value, and return that.
 
     Raises:
-        TimeoutError: at the timeout; the message names `what`.
+        TimeoutError: at the timeout; the message names `event`.
     """
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
@@ -58,7 +58,7 @@ def command_line(process: int) -> bytes:
 
 
 def below(process_id: int) -> list[int]:
-    """List the descendants of a process; those of one that ends meanwhile may be missing."""
+    """List the ids of a process's descendants; if one ends meanwhile, its own descendants may be missing."""
     threads: list[Path] = []
     with suppress(FileNotFoundError, ProcessLookupError):
         threads += Path(f"/proc/{process_id}/task").glob("*/children")
@@ -79,7 +79,7 @@ def answers(address: str) -> bool:
 
 @dataclass
 class Server:
-    """A server process in a session of its own, which can be killed and started again on the same port.
+    """A server process in a session of its own, to be killed and started again on the same port.
 
     Args:
         name: its name in messages.

@@ -43,7 +43,7 @@ protocol: {iterations: 10000, evaluate_every: 500, evaluation_rows: 50}
 
 @dataclass(frozen=True)
 class RayCluster:
-    """A cluster of this test's own.
+    """A Ray cluster of one test.
 
     Args:
         url: the address of its dashboard.
@@ -55,12 +55,12 @@ class RayCluster:
 
     @property
     def client(self) -> Client:
-        """A client with the token."""
+        """A client of the dashboard, with the token."""
         return Client(parse_address(self.url), self.token)
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition holds; AssertionError after the deadline names `event`."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
@@ -137,7 +137,7 @@ def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = Mapping
 
 
 def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
-    """Run the study in this process, in one go, and return its results."""
+    """Run the study in this process without interruption, and return its results, sorted by trial."""
     folder = Store(root).study("NAME")
     folder.write_spec(spec)
     work = PackWork(root, "NAME", folder.begin_attempt(), "torch", "cpu")
@@ -148,12 +148,12 @@ def undisturbed(root: Path, spec: str = SPEC) -> list[Result]:
 
 
 def bits(root: Path, study: str) -> list[Result]:
-    """Return the part of the results that doesn't depend on the way of running."""
+    """Return a study's results without their training times."""
     return builders.bits(Store(root).study(study))
 
 
 def as_user(where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:
-    """Return the environment of a user with the home `where`, with the cluster's token, another, or none."""
+    """Return a user's environment: home folder, cluster's address if any, and its token, another one, or none."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
     }

@@ -37,7 +37,7 @@ auth_cache_ttl_seconds = {cache_s}
 
 
 class Postgres(Server):
-    """A PostgreSQL server of this test's own, which requires a password.
+    """A PostgreSQL server that requires a password, for one test.
 
     Args:
         folder: the folder of its data; readable by the user that runs it.
@@ -79,7 +79,7 @@ class Postgres(Server):
         first.unlink()
 
     def database(self, name: str) -> str:
-        """Make a database, and return its address without the password, which is in `password_file`."""
+        """Make a database, and return its address; the password is only in `password_file`."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "mlflow", name)
         return f"postgresql+psycopg://mlflow@127.0.0.1:{self.port}/{name}"
 
@@ -130,7 +130,7 @@ def unprivileged_user() -> str:
 
 
 def object_store(folder: Path) -> tuple[Server, dict[str, str]]:
-    """Return a server of S3's protocol (moto, which serves real requests from memory), and its clients' environment."""
+    """Return an S3 server in memory (moto), and the environment of its clients."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -161,7 +161,7 @@ def make_bucket(environment: Mapping[str, str], name: str = _BUCKET) -> None:
 
 
 class MLflow(Server):
-    """MLflow's server on PostgreSQL and S3, which requires a user's name and password.
+    """MLflow's server on PostgreSQL and S3, with users and passwords.
 
     Args:
         folder: the folder of its settings and its log.

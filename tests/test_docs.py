@@ -35,7 +35,7 @@ _MINIMAL = {"study": "fragment", "task": "{name: arithmetic}", "models": "[NMU]"
 
 
 def code(text: str) -> list[str]:
-    """Return the code in a text: whole blocks, indented lines, and words between backticks."""
+    """Return the code of a Markdown text: whole blocks, indented lines, and words between backticks."""
     blocks, remainder = [block for _, block in _FENCE.findall(text)], _FENCE.sub("", text)
     lines = [re.sub(r"\s+#.*", "", line) for line in _INDENTED.findall(remainder)]
     return blocks + lines + re.findall(r"`([^`\n]+)`", _INDENTED.sub("", remainder))
@@ -48,7 +48,7 @@ def anchors(text: str) -> set[str]:
 
 
 def matching(pattern: str, text: str) -> set[tuple[str, str]]:
-    """Return a pattern's two groups in the code of a text."""
+    """Return the pairs of groups that a pattern matches in the code of a text."""
     return {groups for part in code(text) for groups in re.findall(pattern, part, re.MULTILINE)}
 
 
@@ -60,7 +60,7 @@ def options(command: click.Command) -> set[str]:
 
 
 def yaml_blocks() -> dict[str, tuple[Path, str, str | None]]:
-    """Return the study files and fragments in documents, by their place, with their page and the error shown below."""
+    """Return study files and fragments of documents by place, each with its page and the error shown below, or None."""
     blocks = {}
     for path, name in zip(DOCUMENTS, NAMES, strict=True):
         text = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_commands_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for command, arguments in matching(r"^(?:\$ )?(?:\S*/)?study ([a-z][a-z-]*)\b(.*)$", text):
         assert command in main.commands
-        own = re.sub(r"'[^']*'", "", arguments)  # without the command of a program
+        own = re.sub(r"'[^']*'", "", arguments)  # ignores quoted commands of programs
         assert set(re.findall(r"(?<!\S)(--[a-z-]+)", own)) <= options(main.commands[command]), command
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
@@ -110,7 +110,7 @@ def test_indented_commands_are_read() -> None:
 
 
 def test_every_command_is_explained() -> None:
-    """The page on commands names every command, and our pages name no unknown option."""
+    """The page on commands names every command, and pages name only existing options."""
     text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {command for command, _ in matching(r"^study ([a-z]+)(.*)$", text)} == set(main.commands)
     existing = set().union(*(options(command) for command in main.commands.values()))
@@ -119,8 +119,8 @@ def test_every_command_is_explained() -> None:
         assert {option for option, _ in matching(r"^(--[a-z-]+)(.*)$", text)} <= existing, page
 
 
-def test_tests_that_are_named_exist() -> None:
-    """Every test named in a document exists; on the page of the tasks, metrics have such names too."""
+def test_named_tests_exist() -> None:
+    """Every test named in a document exists; names of metrics on the page of the tasks are allowed."""
     functions = {
         name
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -133,7 +133,7 @@ def test_tests_that_are_named_exist() -> None:
         assert named <= functions, path
 
 
-def test_no_law_has_slow_tests_only(is_only_slow) -> None:
+def test_each_file_of_the_map_has_a_quick_test(is_only_slow) -> None:
     """`make test` runs a test of each file in the map, except those of the fault campaign."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", text))
@@ -142,10 +142,10 @@ def test_no_law_has_slow_tests_only(is_only_slow) -> None:
 
 
 @pytest.mark.parametrize(("page", "text", "error"), YAML_BLOCKS.values(), ids=YAML_BLOCKS)
-def test_study_files_in_documents_are_what_they_seem(
+def test_study_files_in_documents_load_or_fail_as_shown(
     page: Path, text: str, error: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A study file in a document loads and has trials, or has exactly the mistakes shown below it."""
+    """A study file in a document loads and has trials, or gives exactly the mistakes shown below it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = lay_out(page, tmp_path)
     keys = set(re.findall(r"^(\w+):", text, re.MULTILINE))

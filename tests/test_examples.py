@@ -51,16 +51,16 @@ LARGEST_PICTURE = 150_000
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a user's folder outside the project; copies of code are unpacked beside it."""
+    """Return an empty user folder outside the project; copies of code are unpacked beside it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "mine").mkdir()
     return tmp_path / "mine"
 
 
-def as_shown(expected: str, printed: str) -> bool:
-    """Return True if the output is that of a page, in which dots stand for anything.
+def matches_page(expected: str, printed: str) -> bool:
+    """Return True if the output matches a page's; three dots on the page match any text.
 
-    The lines of elapsed time appear every few seconds, and so on a busy machine alone.
+    Lines that begin with "measuring" are ignored, since they appear only on slow machines.
     """
     printed = "".join(line for line in printed.splitlines(keepends=True) if not line.startswith("measuring: "))
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -68,8 +68,8 @@ def as_shown(expected: str, printed: str) -> bool:
 
 
 @every_example
-def test_an_example_is_whole(example: Path) -> None:
-    """Its page shows its study file and a picture of moderate size, and is on the page of all examples."""
+def test_an_example_is_complete(example: Path) -> None:
+    """An example's page shows its study file and a picture of moderate size, and the list of examples links to it."""
     page = (example / "README.md").read_text(encoding="utf-8")
     assert files_shown(page)["study.yaml"] == (example / "study.yaml").read_text(encoding="utf-8")
     assert "(figure.png)" in page
@@ -78,8 +78,8 @@ def test_an_example_is_whole(example: Path) -> None:
 
 
 @every_example
-def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> None:
-    """A copy of its file loads, with the numbers of trials and cells on the page."""
+def test_an_example_has_the_size_on_its_page(example: Path, folder: Path) -> None:
+    """A copy of an example's file loads, with the page's numbers of trials and cells."""
     planned = make_plan(load_spec(lay_out(example / "README.md", folder) / "study.yaml"))
     ((_, shown),) = sessions((example / "README.md").read_text(encoding="utf-8"))
     size = f"{planned.trials_count} trials in {len(planned.cells)} cells"
@@ -88,17 +88,17 @@ def test_an_example_asks_for_what_its_page_says(example: Path, folder: Path) -> 
 
 
 @every_page
-def test_commands_that_train_nothing_print_what_pages_show(page: Path, folder: Path) -> None:
-    """Plans, reports and mistakes are printed as shown."""
+def test_commands_without_training_print_as_shown(page: Path, folder: Path) -> None:
+    """Commands that don't train print the output that their page shows."""
     lay_out(page, folder)
     for command, shown in sessions(page.read_text(encoding="utf-8")):
         if not trains(command):
             printed = run(command, folder).stdout
-            assert as_shown(shown, printed), f"{command}\n{printed}"
+            assert matches_page(shown, printed), f"{command}\n{printed}"
 
 
 def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]:
-    """Run each study of a page with these values; yield the shown and the printed output.
+    """Run each study of a page with overrides; yield the shown and the printed output.
 
     The studies of README.md run on Ray, unchanged; the others run in one process, with the same numbers.
     """
@@ -117,7 +117,7 @@ def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]
 @pytest.mark.slow
 @every_short_page
 def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
-    """Every cell of the page has a rate or mean of five trials, with an interval that overlaps the shown one."""
+    """With five seeds, every cell has a rate or mean whose interval overlaps the page's interval."""
     for shown, printed in trained(page, folder, "seeds=5"):
         expected, now = estimates(shown), estimates(printed)
         assert expected
@@ -129,7 +129,7 @@ def test_few_seeds_of_each_study_train(page: Path, folder: Path) -> None:
 @pytest.mark.long
 @every_page
 def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
-    """Every rate or mean is within the interval on the page, and verdicts are the same."""
+    """With all seeds, every rate or mean is within the page's interval, and verdicts are the same."""
     for shown, printed in trained(page, folder):
         assert printed.splitlines()[0] == shown.splitlines()[0]
         expected, now = estimates(shown), estimates(printed)
@@ -143,7 +143,7 @@ def test_studies_run_as_pages_show(page: Path, folder: Path) -> None:
 
 
 def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
-    """Plan a packed example with few updates."""
+    """Return the engine and the plan of a packed example with few updates."""
     file = lay_out(ROOT / "examples" / example / "README.md", folder) / "study.yaml"
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
     content |= {"grid": {}, "protocol": {"iterations": 20, "evaluate_every": 10}, "seeds": 5}
@@ -155,14 +155,14 @@ def packed(example: str, folder: Path) -> tuple[PackedEngine, Plan]:
 
 
 def test_built_in_engines_refuse_means(folder: Path) -> None:
-    """No engine for built-in tasks trains a user's task with another target."""
+    """The engines of built-in tasks refuse the example's task, whose target differs."""
     for cell in packed("means", folder)[1].cells:
         reasons = [engine.refuses(cell) for engine in ENGINES.values()]
         assert all(reason is not None and "not means:Means" in reason for reason in reasons)
 
 
 def test_means_are_means(folder: Path) -> None:
-    """Targets are means of the first numbers of each row; tests are on other numbers than training."""
+    """Targets are means of the first numbers of each row; test numbers have another range than training numbers."""
     class_ = packed("means", folder)[0].code.folder().load(parse_import_string("means:Means"), (Task,))
     task = class_(subset=3)
     x, target = task.draw(Stream([7], 0, Purpose.TRAIN))
@@ -204,7 +204,7 @@ def cartpole() -> SimpleNamespace:
 
 
 def test_sources_of_cartpole_have_seeds_of_their_own(cartpole: SimpleNamespace) -> None:
-    """The three seeds together replace the trial's seed, and each of them changes the returns."""
+    """The three seeds together determine a trial, and each of them changes the returns."""
 
     def returns(seed: int, **seeds: int) -> list[float]:
         metrics = {"mean_return": Metric(higher_is_better=True)}
@@ -217,7 +217,7 @@ def test_sources_of_cartpole_have_seeds_of_their_own(cartpole: SimpleNamespace) 
 
 
 def test_cartpole_discounts_and_counts_whole_episodes(cartpole: SimpleNamespace) -> None:
-    """Returns are discounted sums of later rewards; a restarted environment adds nothing to an episode."""
+    """Returns are discounted sums of later rewards; steps after a restart don't count in an episode."""
     assert cartpole.discounted(torch.ones(3, 1))[:, 0].tolist() == pytest.approx([1 + 0.99 + 0.99**2, 1.99, 1])
     torch.manual_seed(0)
     _, _, rewards = cartpole.play(cartpole.cart_poles(8), cartpole.network(), 0, torch.Generator().manual_seed(0))
@@ -227,7 +227,7 @@ def test_cartpole_discounts_and_counts_whole_episodes(cartpole: SimpleNamespace)
 
 
 def bits(engine: PackedEngine, pack: Pack) -> list[tuple[object, ...]]:
-    """Train a pack, and return each trial's results."""
+    """Train a pack, and return each trial's metrics, curves and weights as bytes."""
     training = engine.start(pack, device="cpu")
     while not training.done:
         training.advance(1e9)

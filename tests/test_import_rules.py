@@ -1,4 +1,4 @@
-"""The import rules between the folders: each holds, and each detects a violation."""
+"""The import rules between folders: each holds, and each detects a violation."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("units", "tasks", "study", include_external_packages=True, cache_dir=None)
 
 
-def test_each_rule_is_broken_by_this_file(rules: dict[str, Contract]) -> None:
-    """Every rule has an import here that it must detect."""
+def test_each_rule_has_a_breach_in_this_file(rules: dict[str, Contract]) -> None:
+    """Every rule has an example import in this file that it must detect."""
     assert BREACHES.keys() == rules.keys()
 
 
@@ -81,10 +81,10 @@ def test_a_rule_holds(name: str, rules: dict[str, Contract], imports: grimp.Impo
 @pytest.mark.parametrize(
     ("name", "importer", "imported"), [(name, *pair) for name, pairs in BREACHES.items() for pair in pairs]
 )
-def test_a_rule_catches(
+def test_a_rule_detects_its_breaches(
     name: str, importer: str, imported: str, rules: dict[str, Contract], imports: grimp.ImportGraph
 ) -> None:
-    """A single import against a rule, anywhere in the code, breaks it."""
+    """A single import against a rule breaks it."""
     assert {importer, imported} <= imports.modules
     imports.add_import(importer=importer, imported=imported, line_number=1, line_contents="")
     try:

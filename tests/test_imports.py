@@ -1,4 +1,4 @@
-"""Imports of each command: unused packages would cost seconds at each start."""
+"""Imports of each command, since unused packages would cost seconds at each start."""
 
 from __future__ import annotations
 

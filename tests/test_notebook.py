@@ -1,4 +1,4 @@
-"""Notebooks: each runs unchanged in an empty folder, and has its kept outputs."""
+"""Notebooks: each runs unchanged in an empty folder, and produces its stored outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTEBOOKS = {
 
 
 def shown(notebook: Any) -> list[set[str]]:
-    """Return the kinds of content in each code cell's output, without progress."""
+    """Return the content types of each code cell's output, without streams."""
     return [
         {kind for output in cell.outputs for kind in output.get("data", {}) if output.output_type != "stream"}
         for cell in notebook.cells
@@ -31,7 +31,7 @@ def shown(notebook: Any) -> list[set[str]]:
     "path", [pytest.param(path, marks=() if path.startswith("docs") else pytest.mark.long) for path in NOTEBOOKS]
 )
 def test_a_notebook_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each cell runs, and has the kinds of content of the kept outputs: tables, pictures, progress."""
+    """Each cell runs, and its outputs have the content types of the stored ones."""
     pictures, study, progress = NOTEBOOKS[path]
     kept = nbformat.read(path, as_version=4)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))

@@ -1,4 +1,4 @@
-"""The README of a package: no dead links, because a package index has no other files."""
+"""The README of a package: without dead links, although a package index has no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 def readme_of_wheel(folder: Path, urls: str) -> str:
-    """Build a wheel of the project's own metadata, with some addresses, and return its README."""
+    """Build a wheel from the project's metadata with additional URLs, and return its README."""
     for name in ("README.md", "LICENSE", "hatch_build.py"):
         shutil.copy(ROOT / name, folder)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8") + urls)
@@ -31,7 +31,7 @@ def readme_of_wheel(folder: Path, urls: str) -> str:
 
 
 def test_without_a_repository_links_to_files_are_texts(tmp_path: Path) -> None:
-    """The texts of links to files are kept; links to other sites stay links."""
+    """Links to files become plain texts; links to other sites stay links."""
     text, packaged = (ROOT / "README.md").read_text(encoding="utf-8"), readme_of_wheel(tmp_path, "")
     assert {urlsplit(link).scheme for link in LINK.findall(packaged)} == {"https"}
     assert set(LINK.findall(packaged)) == {link for link in LINK.findall(text) if "://" in link}

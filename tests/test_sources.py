@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(path for folder in ("study", "units", "tasks") for path in (ROOT / folder).rglob("*.py"))
-# Modules that run code which a file names when they read it.
+# Modules that may run code named in the files that they read.
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "shelve"}
 CALLS = {
     "torch.load", "yaml.load", "yaml.full_load", "yaml.unsafe_load", "mlflow.pyfunc.load_model", "pandas.read_pickle",
@@ -21,7 +21,7 @@ def _name(path: Path) -> str:
 
 
 def unsafe(tree: ast.AST) -> list[str]:
-    """Return the imports and calls that could run code from the data that they read."""
+    """Return the imports and calls in a syntax tree that could run code from read data."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -40,7 +40,7 @@ def unsafe(tree: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_nothing_is_unpickled(path: Path) -> None:
-    """No source reads storage, MLflow or a pipe with functions that could run code from it."""
+    """Sources don't use functions that could run code from read data."""
     assert unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
 
 
@@ -56,5 +56,5 @@ def test_nothing_is_unpickled(path: Path) -> None:
     ],
 )
 def test_unpickling_is_detected(line: str) -> None:
-    """The check above detects such calls."""
+    """The check detects unsafe imports and calls."""
     assert unsafe(ast.parse(line))

@@ -1,4 +1,4 @@
-"""A working folder of files with modules' names, which detect their import."""
+"""Files in a working folder that have names of modules and record their import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODULES = ("tasks.py", "units.py", "json.py", "numpy.py", "ray.py", "torch.py", 
 
 
 def lay_traps(folder: Path, *names: str) -> Callable[[], list[str]]:
-    """Write the traps, and return a function that lists the imported ones.
+    """Write traps, and return a function that lists the files that were imported.
 
     Args:
         folder: the working folder.

@@ -102,7 +102,7 @@ def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
 
 @pytest.mark.slow
 def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
-    """Each shape has the plain loop and both engines by cells a seed; afterwards all cores are free again."""
+    """Each shape has rows of the plain loop and of both engines by cells per seed; the CPU affinity is restored."""
     before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     words = "--models NAC-mul NMU-normalized --inputs 4 --hidden 2 --packs 64 --cells 1 4 --rounds 2 --seconds 0.01"
     rows = measured(engine.main, tmp_path, *words.split())
@@ -123,7 +123,7 @@ def test_the_engines_are_measured_beside_the_plain_loop(tmp_path):
 
 @pytest.mark.long
 def test_the_engines_are_measured_beside_jax(tmp_path):
-    """Each pack has torch, JAX and the fused engine; ratios are those of the rounds."""
+    """Each pack has rows of torch, JAX and the fused engine, with ratios from the same rounds."""
     pytest.importorskip("jax")
     words = "--models NMU --inputs 100 --hidden 2 --packs 5 64 --cells 1 9 --rounds 1 --seconds 0.01"
     rows = measured(engine.main, tmp_path, *words.split())
@@ -228,7 +228,7 @@ def test_the_floor_is_stream_and_multiply_adds(tmp_path):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_threads_and_packs_are_measured(tmp_path):
-    """Threads have a rate; a study with and without Ray also has its parts, which add up to the total."""
+    """Threads have a rate; a study with or without Ray also has its parts, and they add up to the total."""
     words = "--cores 1 --trials 2 --rounds 1 --seconds 0.01 --study-rounds 1 --study-seconds 0.01"
     rows = measured(scaling.main, tmp_path, *words.split())
     assert [row["kind"] for row in rows] == [scaling.THREADS, scaling.LOCAL, scaling.RAY]
@@ -259,7 +259,7 @@ def test_commands_are_measured(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_first_study_is_measured(tmp_path, monkeypatch):
-    """Each command runs in a new folder, and has its median time with its spread."""
+    """Each command runs in a new folder, and has a median time with its spread."""
     task = ("ray.init and a task", "")
     monkeypatch.setattr(first_use, "COMMANDS", {task: first_use.COMMANDS[task]})
     (row,) = measured(first_use.main, tmp_path, "--rounds", "1")
@@ -270,7 +270,7 @@ def test_a_first_study_is_measured(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_trials_of_functions_are_measured(tmp_path):
-    """A call, a trial here and in a process, and a step have times in milliseconds."""
+    """A call, a trial in this process, a trial in its own process and a step have times in milliseconds."""
     rows = measured(function.main, tmp_path, *["--trials", "3", "--isolated", "1", "--run", "4", "--rounds", "1"])
     names = [
         function.BY_HAND,
@@ -288,7 +288,7 @@ def test_trials_of_functions_are_measured(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "durations"), [("function", ["0", "0.01"]), ("program", ["0"])])
 def test_other_libraries_are_measured(tmp_path, kind, durations):
-    """Trials of the service and of a peer have an overhead beyond the start, from the difference of two runs."""
+    """The overhead of a trial, for the service and a peer, is the difference of two runs, without the start-up."""
     ways = [peers.LOCAL_OFF, "multiprocessing.Pool"]
     rows = peers_measured(tmp_path, "--kind", kind, "--seconds-a-trial", "0", "0.01", "--only", *ways)
     expected = [(way, s) for s in durations for way in ways if s == "0" or way not in peers.EMPTY_ONLY]
@@ -321,8 +321,8 @@ def test_each_peer_trains_every_seed(tmp_path, way):
             assert found.execute("SELECT count(*) FROM latest_metrics WHERE key = 'loss'").fetchone() == (3,)
 
 
-def test_the_overhead_of_a_trial_is_beyond_start_and_training():
-    """A way's processes share the trials' own time; each round has its own start."""
+def test_the_overhead_of_a_trial_excludes_start_and_training():
+    """The overhead subtracts a run's start-up time of the same round, and the training time of a process's trials."""
     of_two, of_one = (peers.Key("function", way, 41, 1.0) for way in (peers.RUN, peers.LOCAL))
     assert peers.ms_a_trial(of_two, [30.0, 25.0], [6.0, 5.0]) == pytest.approx([100, 0])
     assert peers.ms_a_trial(of_one, [50.0], [6.0]) == pytest.approx([100])
@@ -331,8 +331,8 @@ def test_the_overhead_of_a_trial_is_beyond_start_and_training():
     assert (found["ms_a_trial_most"], found["trial_s"], found["target_ms"]) == ("100.000", "1", "")
 
 
-def test_runs_of_long_trials_have_fewer():
-    """A run's trials compute for at most 20 seconds; slow peers have fewer, and some ways have empty trials only."""
+def test_runs_of_long_trials_have_fewer_trials():
+    """Trials of a run compute for at most 20 s in total; slow peers get fewer trials, and some only empty ones."""
     runs = peers.keys(
         "function", [peers.RUN, peers.RUN_OFF, peers.TUNE_MLFLOW, peers.TUNE_DEFAULT], [0.0, 0.01, 1.0], 500
     )
@@ -355,7 +355,7 @@ def test_reports_of_large_studies_are_measured(tmp_path):
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_the_service_alone_is_measured(tmp_path):
-    """A driver is killed at half, run again, and run with nothing left; every trial is stored once."""
+    """A driver is killed half-way, run again, and run once more with nothing to do; every trial is stored once."""
     rows = measured(scale.main, tmp_path, *["--trials", "800", "--pack-size", "20"])
     assert [row["what"] for row in rows] == ["killed at half", "run again", "nothing left"]
     assert int(rows[0]["packs"]) >= 20
@@ -372,7 +372,7 @@ def test_the_service_alone_is_measured(tmp_path):
 def test_publishing_is_measured(tmp_path, monkeypatch):
     """Each kind of MLflow is published to during training, and queried with more runs than were published."""
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "PGPASSFILE"):
-        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.setenv(name, "")  # so that monkeypatch restores it
         monkeypatch.delenv(name)
     words = ["--runs", "200", "--http", "50", "--there", "400", "--rounds", "1", "--seconds", "0.05"]
     rows = measured(tracking.main, tmp_path, *words)
@@ -425,9 +425,9 @@ def test_the_plain_loop_computes_what_the_network_does(model):
 
 
 @pytest.mark.slow
-def test_coverage_is_counted_again_alike(tmp_path):
+def test_coverage_is_reproducible(tmp_path):
     """Each interval has a line for each number of seeds; equal seeds give equal files, other seeds other files."""
-    rows = counted_again(coverage.main, tmp_path)
+    rows = simulated_thrice(coverage.main, tmp_path)
     assert len(rows) == len(coverage.SIZES) * len(list(coverage.cases()))
     assert {row["interval"].split(",")[0] for row in rows} <= set(statistics.__all__)
     for row in rows:
@@ -438,7 +438,7 @@ def test_coverage_is_counted_again_alike(tmp_path):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
-def test_coverage_counts_what_it_says(rate):
+def test_misses_of_intervals_are_counted(rate):
     """Misses are counted at their known rate, and studies without an interval are left out."""
 
     def study(rng, n):
@@ -451,7 +451,7 @@ def test_coverage_counts_what_it_says(rate):
     assert float(found["all_below"]) == 0
 
 
-def counted_again(main, folder):
+def simulated_thrice(main, folder):
     """Run a simulation three times, and check that equal seeds give equal files, and another seed another file."""
     files = []
     for number, seed in enumerate("778"):
@@ -463,10 +463,10 @@ def counted_again(main, folder):
 
 
 @pytest.mark.slow
-def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval and size; equal seeds give equal files, other seeds other files."""
+def test_restricted_means_are_reproducible(tmp_path, monkeypatch):
+    """Each distribution has a row for each interval and size; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(restricted, "SIZES", (5, 10))
-    rows = counted_again(restricted.main, tmp_path)
+    rows = simulated_thrice(restricted.main, tmp_path)
     distributions, sizes, intervals = [*restricted.cases(), restricted.LEAST], restricted.SIZES, restricted.INTERVALS
     assert len(rows) == len(distributions) * len(sizes) * len(intervals)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
@@ -474,10 +474,10 @@ def test_restricted_means_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_centres_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each distribution has a line for each interval and size; constant values have neither BCa nor t intervals."""
+def test_centres_are_reproducible(tmp_path, monkeypatch):
+    """Each distribution has a row for each interval and size; constant values have neither BCa nor t intervals."""
     monkeypatch.setattr(centres, "SIZES", (5, 10))
-    rows = counted_again(centres.main, tmp_path)
+    rows = simulated_thrice(centres.main, tmp_path)
     assert len(rows) == len(centres.DISTRIBUTIONS) * len(centres.SIZES) * len(centres.INTERVALS)
     assert all(0 <= float(row["coverage"]) <= 1 for row in rows if row["coverage"])
 
@@ -494,8 +494,8 @@ def test_centres_of_known_distributions_are_true():
     assert (tied["mean"], tied["interquartile mean"], tied["median"]) == pytest.approx((0.85, 0.95, 1.0))
 
 
-def test_intervals_of_centres_to_compare_are_the_textbooks():
-    """Student's interval is SciPy's; trimming leaves out no values at a share of 0, and else the fewest possible."""
+def test_compared_intervals_of_centres_are_the_textbooks():
+    """Student's interval and trimmed means equal SciPy's; interquartile means and medians equal their definitions."""
     rows = np.random.default_rng(0).lognormal(size=(4, 11))
     expected = np.transpose(stats.ttest_1samp(rows, 0, axis=1).confidence_interval())
     assert centres.trimmed_t(rows, 0.0) == pytest.approx(expected)
@@ -505,10 +505,10 @@ def test_intervals_of_centres_to_compare_are_the_textbooks():
 
 
 @pytest.mark.slow
-def test_robust_summaries_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval, kind of seeds and size, with shares between 0 and 1."""
+def test_robust_summaries_are_reproducible(tmp_path, monkeypatch):
+    """Each distribution has a row for each interval, kind of seeds and size, with shares between 0 and 1."""
     monkeypatch.setattr(robust, "SIZES", (5,))
-    rows = counted_again(robust.main, tmp_path)
+    rows = simulated_thrice(robust.main, tmp_path)
     for name in ("profile", "improvement"):
         rows += csv.DictReader((tmp_path / f"{name}.csv").read_text().splitlines())
     assert {row["distribution"] for row in rows} == {law.name for laws, _ in robust.OF.values() for law in laws}
@@ -544,14 +544,14 @@ def test_seeds_of_synthetic_studies_are_shared_or_not():
 
 
 @pytest.mark.parametrize("name", restricted.DISTRIBUTIONS)
-def test_laws_have_the_means_that_they_say(name):
-    """The mean of min(time, 1) over a million draws is the law's, within five standard errors."""
+def test_distributions_have_their_declared_means(name):
+    """The mean of min(time, 1) over a million draws is within five standard errors of the declared mean."""
     distribution, truth = restricted.DISTRIBUTIONS[name]
     times = np.minimum(distribution(np.random.default_rng(1), (1000, 1000)), 1.0)
     assert abs(times.mean() - truth) <= 5e-3 * times.std() + 1e-9
 
 
-def test_the_least_coverage_is_that_of_the_hardest_law():
+def test_the_least_coverage_is_that_of_the_hardest_distribution():
     """An interval that misses equal values is worst where one value comes in 99.8% of trials."""
 
     def bound(times, solved):
@@ -562,7 +562,7 @@ def test_the_least_coverage_is_that_of_the_hardest_law():
 
 @pytest.mark.parametrize("solved", [0, 3, 20])
 def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
-    """With success at once or never, the interval of the time saved is Wilson's of the success rate."""
+    """If trials succeed at once or never, the interval of the time saved equals Wilson's of the success rate."""
     times = np.array([[0.0] * solved + [1.0] * (20 - solved)])
     bounds = 1 - restricted.score(times, times < 1)[0, ::-1]
     assert bounds == pytest.approx(statistics.wilson(solved, 20), abs=1e-12)
@@ -585,10 +585,10 @@ def test_precision_follows_the_rule_of_studies(tmp_path):
 
 
 @pytest.mark.slow
-def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each way has a line for each rate; equal seeds give equal files, other seeds other files."""
+def test_looks_are_reproducible(tmp_path, monkeypatch):
+    """Each stopping rule has a row for each rate; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(looks, "FINE", np.array([0.1, 0.4]))
-    rows = counted_again(looks.main, tmp_path)
+    rows = simulated_thrice(looks.main, tmp_path)
     assert len(rows) == 4 * len(looks.RATES) + 3 + 4 * len(looks.PAIRS)
     assert all(0 <= float(row["share"]) <= 1 for row in rows)
     assert all(20 <= float(row["mean_seeds"]) <= 400 for row in rows if row["mean_seeds"])
@@ -596,11 +596,11 @@ def test_looks_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_claims_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has its lines; claims at their bounds are rarely decided, even with raised seeds."""
+def test_claims_are_reproducible(tmp_path, monkeypatch):
+    """Each distribution has its rows; claims at their bounds are rarely decided, even with raised seeds."""
     monkeypatch.setattr(claims, "PEERS", dict(list(claims.PEERS.items())[-2:]))  # AdaStop takes seconds a study
     tabled = []
-    only_errors = ("--only", "errors")  # the other tables have their generators from the same function
+    only_errors = ("--only", "errors")  # the other tables get their generators from the same function
     for number, (seed, only) in enumerate([("7", ()), ("7", only_errors), ("8", only_errors)]):
         (tmp_path / str(number)).mkdir()
         out = tmp_path / str(number) / "errors.csv"
@@ -632,10 +632,10 @@ def test_claims_of_the_benchmark_are_at_their_bounds(name):
 
 
 @pytest.mark.slow
-def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each interval, size and share; equal seeds give equal files."""
+def test_shares_are_reproducible(tmp_path, monkeypatch):
+    """Each distribution has a row for each interval, size and share; equal seeds give equal files."""
     monkeypatch.setattr(components, "SIZES", (5, 6))
-    rows = counted_again(components.main, tmp_path)
+    rows = simulated_thrice(components.main, tmp_path)
     kinds = sum(3 if law.rate is None else 1 for law in components.LAWS.values())
     assert len(rows) == kinds * len(components.SHARES) * 2
     assert all(0 <= float(row["coverage_first"]) <= 1 for row in rows)
@@ -643,21 +643,21 @@ def test_shares_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_rates_of_shared_seeds_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each design has a line for each kind of shares and rate; equal seeds give equal files."""
+def test_rates_of_shared_seeds_are_reproducible(tmp_path, monkeypatch):
+    """Each design has a row for each kind of shares and each rate; equal seeds give equal files."""
     monkeypatch.setattr(shared_rates, "DESIGNS", ((5, 5), (6, 4)))
     monkeypatch.setattr(shared_rates, "RATES", (0.05, 0.5))
-    rows = counted_again(shared_rates.main, tmp_path)
+    rows = simulated_thrice(shared_rates.main, tmp_path)
     kinds = len(shared_rates.SHARES) + len(shared_rates.NESTED_SHARES)
     assert len(rows) == 2 * 2 * kinds
     assert all(0.5 <= float(row["coverage"]) <= 1 for row in rows)
     assert tables.shared_rates_table(rows).count("\n") == 1 + 2 * kinds
 
 
-def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line in the table, and each number of seeds a column; equal seeds give equal files."""
+def test_standardised_rates_are_reproducible(tmp_path, monkeypatch):
+    """The table has a row for each distribution and a column for each number of seeds; equal seeds give equal files."""
     monkeypatch.setattr(standardised, "SEEDS", (12, 25))
-    rows = counted_again(standardised.main, tmp_path)
+    rows = simulated_thrice(standardised.main, tmp_path)
     assert len(rows) == 2 * len(standardised.LAWS)
     kinds = ("standardised", "drawn", "difference")
     assert all(0.6 <= float(row[f"{kind}_coverage"]) <= 1 for row in rows for kind in kinds)
@@ -666,11 +666,11 @@ def test_standardised_rates_are_counted_again_alike(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_overlaps_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each test and design in two tables; equal seeds give equal files."""
+def test_overlaps_are_reproducible(tmp_path, monkeypatch):
+    """Both tables have a row for each distribution, test and design; equal seeds give equal files."""
     monkeypatch.setattr(overlap, "SHARED", (12, 1))
     monkeypatch.setattr(overlap, "DESIGNS", ((8, 8), (6, 3)))
-    rows = counted_again(lambda words: overlap.main([*words, "--partial-studies", "20"]), tmp_path)
+    rows = simulated_thrice(lambda words: overlap.main([*words, "--partial-studies", "20"]), tmp_path)
     assert len(rows) == len(overlap.PARTIAL_LAWS) * 3 * 2
     assert tables.designs_table(rows).count("\n") == 1 + len(overlap.PARTIAL_LAWS) * 3
     crossed = list(csv.DictReader((tmp_path / "crossed.csv").read_text().splitlines()))
@@ -680,7 +680,7 @@ def test_overlaps_are_counted_again_alike(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.09, 0.5])
-def test_studies_that_are_drawn_come_to_what_is_computed(rate):
+def test_simulated_studies_agree_with_the_exact_computation(rate):
     """Simulation and exact computation give the same coverage and mean number of seeds."""
     drawn = looks.narrowed(looks.remembered(statistics.wilsons), rate, np.random.default_rng(1), 4000)
     assert drawn == pytest.approx(looks.exactly(statistics.wilsons, rate), rel=0.02)
@@ -708,7 +708,7 @@ success: {{threshold: 0.1}}
 
 
 def run_small(name: str, seeds: str, root: Path) -> set[str]:
-    """Run a study in which an NMU solves some seeds, and return its trials."""
+    """Run a study whose NMU solves only a part of its seeds, and return the ids of its stored trials."""
     plan = make_plan(parse_spec(SMALL.format(name=name, seeds=seeds), source="test"))
     options = Options(root=root, tracking_uri=None, local=True)
     assert run(plan, options, Console(file=io.StringIO())) == Ending.FINISHED
@@ -737,7 +737,7 @@ def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
 
 
 def test_verdicts_that_differ_are_seen():
-    """An interval that misses the rate of all seeds doesn't agree, nor does a difference of the other sign."""
+    """An interval without the rate of all seeds is a disagreement, and so is a difference with the other sign."""
     cell = published_cell("NMU", 4, 2)
     fixed = CellSummary(cell=cell, seeds=400, solved=200, unsolved=200, success_rate=0.5)
     near, far = (Verdict(cell, None, 20, True, interval=interval) for interval in ((0.4, 0.6), (0.51, 0.7)))
@@ -755,7 +755,7 @@ def test_verdicts_that_differ_are_seen():
 
 
 def test_documents_show_what_was_measured():
-    """The tables of the documents are those of the CSV files, each once."""
+    """The documents' tables equal those made from the CSV files, and each table occurs once."""
     texts = [page.read_text(encoding="utf-8") for page in tables.PAGES]
     assert [tables.written(text) for text in texts] == texts
     shown = re.findall(r"<!-- figures: (\S+) -->", "".join(texts))

@@ -43,7 +43,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_it_says_so_in_a_line(tmp_path, capfd):
+def test_without_a_gpu_the_reason_is_one_line(tmp_path, capfd):
     """Without a GPU, nothing is written, the reason is one line, and the exit code is 2."""
     assert main(["--out", str(tmp_path / "out")]) == 2
     said = capfd.readouterr()
@@ -87,7 +87,7 @@ class Wrong(EmulatedBlocks):
 
 @pytest.mark.slow
 def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
-    """One wrong bit fails the check, which names the array, and the exit code is 1."""
+    """One wrong bit fails the check; the array is named, and the exit code is 1."""
     less = replace(sizes.tiny(), bits=(("NMU", 4, 2),), alone=())
     monkeypatch.setattr(sizes, "tiny", lambda: less)
 
@@ -98,11 +98,11 @@ def test_one_wrong_bit_is_found(tmp_path, monkeypatch):
     assert main([*SHORT, "--only", "checks", "--out", str(tmp_path)]) == 1
     first = read(tmp_path / "checks.csv")[0]
     assert first["passed"] == "no"
-    assert len(first["found"].split()) == 2  # differ: and the second layer's weights
+    assert len(first["found"].split()) == 2  # "differ:" and the name of the second layer's weights
 
 
-def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
-    """Bits are compared, except those of NaNs."""
+def test_all_nans_are_equal_and_zeros_have_signs():
+    """Arrays are compared bit by bit, except that all NaNs are equal."""
     first, second = np.array([np.nan, 0], np.float32), np.array([-np.nan, 0], np.float32)
     assert different({"a": first}, {"a": second}) == []
     assert different({"a": first}, {"a": np.array([np.nan, -0.0], np.float32)}) == ["a"]
@@ -111,7 +111,7 @@ def test_a_nan_is_as_good_as_another_and_a_zero_has_a_sign():
 
 
 @pytest.mark.slow
-def test_a_part_that_fails_keeps_no_other_from_being_measured(tmp_path, monkeypatch, capfd):
+def test_a_failing_part_does_not_stop_the_others(tmp_path, monkeypatch, capfd):
     """Rows from before a failure are kept, the next part is measured, and the exit code is 1."""
     less = replace(sizes.tiny(), packs=(("NMU", 0, 2), ("NMU", 4, 2)))
     monkeypatch.setattr(sizes, "tiny", lambda: less)
@@ -123,7 +123,7 @@ def test_a_part_that_fails_keeps_no_other_from_being_measured(tmp_path, monkeypa
 
 @pytest.mark.slow
 def test_models_are_left_out_when_time_is_up(tmp_path, capfd):
-    """A part without measurements has failed, and names the models left out."""
+    """A part without measurements fails, and names the models that it left out."""
     assert main([*SHORT, "--only", "models", "--models-s", "-1", "--out", str(tmp_path)]) == 1
     said = capfd.readouterr().err
     assert "left out, since -1 s are up: NMU 4 2" in said
@@ -153,7 +153,7 @@ def test_the_figure_is_a_study_run_and_its_report(tmp_path):
     assert json.loads((results / "source.json").read_text())["run_s"] >= 0
 
 
-def test_all_that_is_to_be_measured_is_taken():
+def test_the_engine_accepts_all_measured_shapes():
     """The engine accepts every shape of a full run; models of the hidden-size figure come first."""
     full, engine = sizes.full(), GpuEngine(emulated=True)
     shapes = {*full.bits, *full.alone, *full.speed, *full.torch, *full.packs, *full.registers, *full.floor}
@@ -166,7 +166,7 @@ def test_all_that_is_to_be_measured_is_taken():
 
 
 def test_estimates_are_issue_slots_over_instructions():
-    """132 multiprocessors at 1.98 GHz that issue four a cycle make 83.6 million iterations of 12,500."""
+    """132 multiprocessors at 1.98 GHz issue 4 instructions a cycle: 83.6 million iterations/s of 12,500 each."""
     h200 = Machine("H200", "cuda", 132, 1.98e9, emulated=False)
     assert h200.estimate(12_500) == pytest.approx(83.6e6, rel=1e-3)
     assert h200.estimate(12_500, 0.7) == pytest.approx(58.5e6, rel=1e-3)
@@ -185,7 +185,7 @@ def test_goals_are_reported_as_reached_or_not(goal, reached):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [2, 10])
-def test_the_kernel_that_only_draws_does_draw(hidden, monkeypatch):
+def test_the_kernel_that_only_draws_has_all_its_instructions(hidden, monkeypatch):
     """The kernel's code has the stream's products, the stores to shared memory, the sums, and a barrier."""
     here = SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
@@ -232,7 +232,7 @@ def test_an_instruction_that_is_not_known_is_named():
         operations.steps(warp.parse("/*0000*/ HMMA.16816.F32 R4, R8, R12, R4 ;"))
 
 
-def test_without_a_disassembler_it_says_how_to_get_one(capsys):
+def test_without_a_disassembler_its_package_is_named(capsys):
     """Without a disassembler, the exit code is 2, and the message names the package."""
     assert count.main(["--nvdisasm", "/nowhere/nvdisasm"]) == 2
     assert "nvidia-cuda-nvdisasm" in capsys.readouterr().err
@@ -241,8 +241,8 @@ def test_without_a_disassembler_it_says_how_to_get_one(capsys):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm on the PATH")
 @pytest.mark.parametrize(("hidden", "most", "most_alone"), [(2, 6_500, 12_500), (10, 21_000, 27_500)])
-def test_machine_code_has_the_weights_of_the_emulation_in_few_instructions(hidden, most, most_alone):
-    """A block of four issues at most the goal; a trial alone issues at most as many as with a block per trial."""
+def test_machine_code_has_few_instructions(hidden, most, most_alone):
+    """A block of four trials, or of one, issues at most the given number of instructions an iteration."""
     block, _ = count.block_of(published_cell("NMU", 100, hidden), 1)
     code = count.machine_code(block.layout, block.choices, "nvdisasm")
     assert count.count(hidden, 4, code).instructions <= most

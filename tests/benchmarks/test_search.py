@@ -30,7 +30,7 @@ RIDGE = QUESTIONS["ridge"]
 
 
 def recorded(question: Question, seen: list[Trial]) -> Question:
-    """Return a question that records the trained trials."""
+    """Return a copy of a question that appends its trained trials to a list."""
 
     def solved(trials: Sequence[Trial]) -> dict[str, bool]:
         seen.extend(trials)
@@ -57,7 +57,7 @@ def test_coins_of_two_settings_are_independent() -> None:
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_method_takes_its_trials_of_its_repetition_alone(method: str) -> None:
+def test_a_method_trains_only_seeds_of_its_repetition(method: str) -> None:
     """A method trains only seeds of its repetition, and picks the same cell again."""
     if method == search.SMAC:
         pytest.importorskip("smac")

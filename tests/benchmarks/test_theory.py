@@ -28,7 +28,7 @@ def stored_moments() -> list[dict[str, str]]:
     return [row for row in rows_in(RESULTS / "moments.csv") if row["equation"] != "8"]
 
 
-def test_moments_are_simulated_again_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_reproducible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case has a line for each mean and quantity; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(moments, "CASES", moments.CASES[::4])
     monkeypatch.setattr(moments, "MEANS", (0.0, 1.5))
@@ -137,7 +137,7 @@ def test_factors_of_negative_inputs_are_0_at_the_barrier(tmp_path: Path) -> None
 
 
 def test_the_first_updates_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After 1,000 updates, stored trials have their final number of negative factors, which is even."""
+    """After 1,000 updates, stored trials have their final number of negative factors, an even number."""
     monkeypatch.setattr(starts, "SIZES", (2,))
     monkeypatch.setattr(starts, "read_trials", lambda: read_trials()[:12])
     starts.main(["--seeds", "5", "--out", str(tmp_path / "starts.csv")])

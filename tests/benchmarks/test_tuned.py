@@ -15,24 +15,24 @@ NORMAL = [law for law in APART if isinstance(law, tuned.Law) and law.noise is tu
 
 
 @pytest.mark.parametrize("law", APART, ids=lambda law: law.name)
-def test_the_best_values_of_a_law_are_as_far_apart_as_it_says(law):
-    """The noise has a mean of 0, so a method's best mean is that of its best value."""
+def test_best_values_have_the_declared_distance(law):
+    """The methods' best means differ by the law's declared distance, since the noise has a mean of 0."""
     first, second = law.draw(np.random.default_rng(0), 100, 400, law.apart(400))
     best = [values.mean(axis=(0, 1)).max() for values in (first, second)]
     assert best[0] - best[1] == pytest.approx(law.apart(400), abs=0.03)
 
 
 @pytest.mark.parametrize("law", NORMAL, ids=lambda law: law.name)
-def test_outcomes_of_a_seed_are_as_alike_as_a_law_says(law):
-    """Outcomes of both methods share a part, and those of one method may share more."""
+def test_outcomes_of_a_seed_have_the_declared_correlations(law):
+    """Outcomes of a seed have the law's declared correlations, between methods and within a method."""
     first, second = law.draw(np.random.default_rng(0), 1, 40_000, 0.0)
     assert first[0].var(axis=0) == pytest.approx(1, abs=0.05)
     assert np.corrcoef(first[0, :, 0], second[0, :, 0])[0, 1] == pytest.approx(law.shared, abs=0.02)
     assert np.corrcoef(first[0, :, 0], first[0, :, -1])[0, 1] == pytest.approx(law.shared + law.alike, abs=0.02)
 
 
-def test_other_ways_test_what_they_say():
-    """Ways without a choice are sign flips, except those that split seeds; exchanging seeds is a permutation test."""
+def test_tests_of_one_value_are_sign_flips():
+    """With one value per method, each test is a sign-flip test, or near it if all seeds are permuted."""
     first, second = (np.random.default_rng(seed).normal(size=(3, 12, 1)) for seed in (1, 2))
     expected = [stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
                 for d in (first - second)[..., 0]]  # fmt: skip
@@ -54,8 +54,8 @@ def test_winners_count_as_found_or_false():
 
 
 @pytest.mark.slow
-def test_tuned_methods_are_counted_again_alike(tmp_path, monkeypatch):
-    """Each law has a line for each truth, size and way; equal seeds give equal files, other seeds other files."""
+def test_tuned_methods_are_reproducible(tmp_path, monkeypatch):
+    """Each law has a row for each truth, size and test; equal seeds give equal files, other seeds other files."""
     monkeypatch.setattr(tuned, "SIZES", (10, 12))
     files = []
     for number, seed in enumerate("778"):

@@ -1,4 +1,4 @@
-"""Reproducible simulations of reports of equal methods, which rarely name a winner."""
+"""Simulations of reports of equal methods: reproducible, and rarely with a winner."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from benchmarks import winners
 
 
 @pytest.mark.parametrize("place", range(len(winners.DESIGNS)), ids=[design.name for design in winners.DESIGNS])
-def test_each_design_is_counted_again_alike(place: int) -> None:
-    """A row has the share of studies with a winner in the sentence, a bold row or a verdict; equal seeds repeat it."""
+def test_each_design_is_reproducible(place: int) -> None:
+    """A row has the shares of studies with a winner in the sentence, in bold or in a verdict; equal seeds repeat it."""
     row = winners.row(place, studies=6, seed=0)
     assert row == winners.row(place, studies=6, seed=0)
     assert float(row["any"]) >= max(float(row[name]) for name in ("sentence", "bold", "verdict"))

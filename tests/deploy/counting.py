@@ -34,7 +34,7 @@ def train(seed, *, waits: str = "", steps: int = 1, resume=None):
 
 
 def study_file(waits: str, steps: int, name: str = "counting") -> str:
-    """Write the study file; `waits` is a folder of the nodes, and a step lasts 0.1 s unless trials may hurry."""
+    """Return the study file; `waits` is a folder on the nodes, and a step lasts 0.1 s unless trials may hurry."""
     return _STUDY.replace("NAME", name).replace("WAITS", waits).replace("STEPS", str(steps))
 
 

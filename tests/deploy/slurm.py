@@ -44,7 +44,7 @@ PartitionName=high Nodes=ALL PriorityTier=2 MaxTime=INFINITE PreemptMode=OFF
 
 
 def missing() -> str | None:
-    """Return the missing Slurm programs; None if all are there."""
+    """Return a message about missing Slurm programs; None if all are installed."""
     absent = [program for program in _PROGRAMS if shutil.which(program) is None]
     return f"Slurm's tests need {', '.join(absent)} (slurm-wlm, munge, util-linux)" if absent else None
 
@@ -75,7 +75,7 @@ class Slurm:
         (folder / "state").mkdir()
 
     def start(self) -> None:
-        """Start all, and wait until the controller has all nodes."""
+        """Start all daemons, and wait until the controller has all nodes."""
         key = self._folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
@@ -108,7 +108,7 @@ class Slurm:
             process.wait()
 
     def __call__(self, *words: str) -> str:
-        """Run a Slurm command, which must succeed, and return its output."""
+        """Run a Slurm command that must succeed, and return its output."""
         done = subprocess.run(
             words, env=self.environment, capture_output=True, text=True, check=False, cwd=self._folder
         )

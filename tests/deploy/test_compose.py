@@ -34,7 +34,7 @@ def compose() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a set-up's secrets."""
+    """Make the secrets for a host in a new folder."""
     folder = tmp_path_factory.mktemp("made")
     subprocess.run([FOLDER / "secrets.sh", "--out", folder, "--host", "study.example.org"], check=True)
     return folder
@@ -60,7 +60,7 @@ def test_nothing_starts_without_secrets() -> None:
     assert "run deploy/compose/secrets.sh first" in done.stderr
 
 
-def test_no_service_may_do_more_than_it_must(compose: dict[str, Any]) -> None:
+def test_services_have_minimal_rights(compose: dict[str, Any]) -> None:
     """Every service runs as nobody, on a read-only file system, without privileges and with limits."""
     for name, service in compose["services"].items():
         assert service["user"] == "1000:1000", name
@@ -95,7 +95,7 @@ def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any])
     assert on_database == {"postgres", "mlflow"}
 
 
-def test_secrets_are_files_that_only_those_get_who_need_them(compose: dict[str, Any], made: Path) -> None:
+def test_each_service_gets_only_the_secrets_it_needs(compose: dict[str, Any], made: Path) -> None:
     """Every secret is a file from secrets.sh; none is in the environment or in a command."""
     files = {name: Path(secret["file"]) for name, secret in compose["secrets"].items()}
     assert {made / path for path in files.values()} == set((made / "secrets").iterdir())
@@ -156,7 +156,7 @@ def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
+def test_an_error_of_openssl_is_shown(tmp_path: Path) -> None:
     """An error of openssl is shown, and leaves no partial secrets."""
     programs, out = tmp_path / "bin", tmp_path / "out"
     for folder in (programs, out):
@@ -173,7 +173,7 @@ def test_a_certificate_that_can_not_be_made_is_told(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["data"]
 
 
-def test_the_front_is_what_caddy_takes(made: Path) -> None:
+def test_caddy_accepts_its_file(made: Path) -> None:
     """Caddy accepts its file with the certificate, and forwards both ports."""
     environment = os.environ | {
         "STUDY_TLS_CERT": str(made / "secrets" / "tls.crt"),

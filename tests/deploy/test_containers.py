@@ -100,7 +100,7 @@ def wait_until_whole(stack: Stack, name: str) -> None:
 @pytest.mark.parametrize("user", ["10001:10001", "123456:789"])
 @pytest.mark.parametrize("home", [(), ("--volume", "/home/study")])
 def test_the_image_trains_as_any_user_and_writes_nowhere_else(docker: Docker, user: str, home: tuple[str, ...]) -> None:
-    """Without network, privileges and a home, on a read-only file system, a preset trains."""
+    """A preset trains without a network, privileges or a home folder, on a read-only file system."""
     guards = ["--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp"]
     command = ["study", "run", "demo", "seeds=2", "--store", "/tmp/s"]
     said = docker("run", "--rm", *guards, *home, f"--user={user}", IMAGE, *command)

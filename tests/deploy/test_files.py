@@ -54,7 +54,7 @@ LOCK = {name: version.removesuffix("+cpu") for path in LOCKS for name, version, 
 
 
 def scalars(node: Any) -> Iterator[str]:
-    """Yield every text in a YAML document."""
+    """Yield every text in a YAML document; a list of words is joined to one text."""
     if isinstance(node, dict):
         for value in node.values():
             yield from scalars(value)
@@ -69,19 +69,19 @@ def scalars(node: Any) -> Iterator[str]:
 
 
 def shown(path: Path) -> Iterator[str]:
-    """Return the code lines of a document, without comments."""
+    """Yield the code lines of a document, without comments."""
     for line in re.findall(r"(?m)^ {4}(\S.*)$", path.read_text(encoding="utf-8")):
         yield re.sub(r"\s+#.*", "", line)
 
 
 def begun(word: ast.expr) -> str:
-    """Return a literal word of a list, or the beginning of an f-string."""
+    """Return a list element's literal text, or an f-string's literal beginning; otherwise three dots."""
     first = word.values[0] if isinstance(word, ast.JoinedStr) else word
     return str(first.value) if isinstance(first, ast.Constant) else "..."
 
 
 def spoken(path: Path) -> Iterator[str]:
-    """Return the texts in which a file may call programs."""
+    """Yield the texts of a file that may call programs."""
     if path.suffix in (".yaml", ".yml"):
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             yield from scalars(document)
@@ -109,7 +109,7 @@ def options(program: str, command: str) -> set[str]:
 
 
 def calls() -> Iterator[tuple[str, str, str, set[str]]]:
-    """Return every call of a program: the file, the program, its command, its options."""
+    """Yield every call of a program: the file, the program, its command, its options."""
     manuals = [str(path.relative_to(ROOT)) for path in MANUALS]
     for path, name in zip((*FILES, *MANUALS), (*NAMES, *manuals), strict=True):
         if path.suffix == ".ini" or path.name in ("README.md", "smoke.yaml"):  # settings, prose, a study
@@ -171,8 +171,8 @@ def test_names_in_manuals_exist() -> None:
     assert {"deployment/mlflow", "statefulset/postgres", "job/mlflow-db-upgrade"} <= named <= made
 
 
-def test_the_manuals_say_how_far_a_cluster_grows() -> None:
-    """The manuals show users of an idle cluster how to request workers."""
+def test_the_manual_requests_workers() -> None:
+    """The manual's commands request workers, because an idle cluster has none."""
     text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     for title in ("On Kubernetes", "On a cloud"):
         section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
@@ -197,7 +197,7 @@ def test_smoke_starts_what_compose_starts() -> None:
     """The smoke test starts its servers with compose's options and settings, except for paths and addresses."""
     services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
     smoke = code(DEPLOY / "service.py")
-    # Here everything has one address, a folder of its own, and ports found at run time.
+    # The smoke test has one address, its own folder, and ports chosen at run time.
     place = re.compile(r"port|host|[.-]ip|address|dir$|config$|cors|URI|URL|_PATH$|WORKER_CPUS$")
     for name in ("head", "worker", "mlflow", "s3"):
         command = " ".join(services[name]["command"])
@@ -211,7 +211,7 @@ def test_smoke_starts_what_compose_starts() -> None:
             assert wanted in smoke, (name, wanted)
         for variable, value in services[name].get("environment", {}).items():
             if re.match("RAY_ROTATION|WORKER_CPUS", variable):
-                continue  # how large logs may grow, and what the command says already
+                continue  # limits of log files, and a setting that the command passes already
             if variable.endswith("_FILE"):
                 assert f'"{variable.removesuffix("_FILE")}":' in smoke, (name, variable)
             elif place.search(variable) or variable == "PGHOST":
@@ -254,7 +254,7 @@ def test_the_build_sees_only_what_it_needs() -> None:
     assert all((ROOT / name).exists() for name in let_in)
 
 
-def test_the_wheel_carries_what_stands_beside_the_code() -> None:
+def test_the_wheel_has_the_data_files_of_the_code() -> None:
     """Templates, styles, presets and tables of the code are installed with it."""
     packaged = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     files = [path for name in ("study", "tasks", "units") for path in (ROOT / name).rglob("*.*")]
@@ -327,13 +327,13 @@ def test_no_secret_stands_in_a_file(path: Path) -> None:
     assert not re.search(r"(?i)(?<!sha256:)\b[0-9a-f]{32,}\b|AKIA[0-9A-Z]{16}|BEGIN [A-Z ]*PRIVATE KEY", text)
     assert not re.search(r"://[^/\s:@]+:[^/\s@]+@", text)  # an address with a password
     if path.suffix == ".py":
-        return  # there, values are code; the started processes are searched for secrets
+        return  # in Python, values are expressions; other tests search the started processes for secrets
     named = r"(?im)^\s*(?:- |export )?([\w.-]*(?:password|secret_key|access_key|_token))\s*[:=]\s*(\S.*)$"
     for name, value in re.findall(named, text):
         assert value.startswith(("$", "{file: secrets/")) or name.endswith(("_FILE", "_PATH")), (name, value)
 
 
-def test_the_cloud_file_is_what_ray_takes() -> None:
+def test_ray_accepts_the_cloud_file() -> None:
     """Ray's launcher accepts its file by its schema, and by its own checks after filling in defaults."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
@@ -392,7 +392,7 @@ def test_every_node_of_the_cloud_is_set_up() -> None:
     assert all(commands[: len(for_all)] == for_all for commands in own)
 
 
-def test_slurm_is_told_in_time() -> None:
+def test_slurm_signals_before_the_time_limit() -> None:
     """Slurm signals the script before its time is over, and may requeue it; the script knows the signal."""
     text = (DEPLOY / "slurm" / "study.sbatch").read_text()
     options = dict(re.findall(r"(?m)^#SBATCH --([a-z-]+)(?:=(\S+))?$", text))
@@ -411,7 +411,7 @@ def test_slurm_is_told_in_time() -> None:
     assert "usage: sbatch" in done.stderr
 
 
-def test_slurm_lets_nobody_make_its_folders_first() -> None:
+def test_slurms_folders_are_private() -> None:
     """Folders of Ray and the token have random names, and are created for this user alone."""
     text = (DEPLOY / "slurm" / "study.sbatch").read_text()
     names = [line for line in text.splitlines() if re.match(r"(private|session)=", line)]
@@ -465,7 +465,7 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
 
 
 def ports() -> dict[str, set[int]]:
-    """Return every port that a file opens or lets through."""
+    """Return the ports that each file opens or lets through."""
     found: dict[str, set[int]] = {}
     for path, name in zip(FILES, NAMES, strict=True):
         if path.suffix in (".yaml", ".sbatch") or path.name == "Caddyfile":

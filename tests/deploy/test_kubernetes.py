@@ -119,7 +119,7 @@ def test_a_wrong_field_is_noticed(resources: Resources) -> None:
         kubernetes_validate.validate(wrong, NEWEST, strict=True)
 
 
-def test_no_container_may_do_more_than_it_must(resources: Resources) -> None:
+def test_containers_have_minimal_rights(resources: Resources) -> None:
     """Every container is unprivileged, runs as nobody and has a memory limit, as `restricted` requires."""
     for name, container, pod in containers(resources):
         assert pod["securityContext"]["runAsNonRoot"], name
@@ -133,7 +133,7 @@ def test_no_container_may_do_more_than_it_must(resources: Resources) -> None:
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_every_server_is_watched_and_says_what_it_needs(resources: Resources) -> None:
+def test_every_server_has_a_health_check_and_requests(resources: Resources) -> None:
     """Every server has a health check, and every container requests memory and processor."""
     for name, container, pod in containers(resources):
         assert {"cpu", "memory"} <= set(container["resources"]["requests"]), name
@@ -149,7 +149,7 @@ def test_only_the_head_may_ask_kubernetes(resources: Resources) -> None:
 
 
 def test_secrets_are_only_named(resources: Resources) -> None:
-    """No resource contains a secret; the documentation creates all secrets that are named."""
+    """No resource contains a secret; the documentation creates every secret that a resource names."""
     text = (ROOT / "docs" / "guides" / "deploy.md").read_text(encoding="utf-8")
     named = set()
     for name, container, pod in containers(resources):
@@ -178,14 +178,14 @@ def test_the_cluster_asks_for_a_token_and_grows(resources: Resources) -> None:
         assert all(group["minReplicas"] == 0 < group["maxReplicas"] for group in spec["workerGroupSpecs"])
 
 
-def test_each_job_says_how_far_the_cluster_grows(resources: Resources) -> None:
+def test_each_job_requests_its_cores(resources: Resources) -> None:
     """Each job requests its number of cores, because an idle cluster has none."""
     for job in of_kind(resources, "RayJob"):
         assert re.search(r"^study run \S+ .*--workers \d+", job["spec"]["entrypoint"])
 
 
 def test_builds_are_whole() -> None:
-    """The overlays have their groups of workers, and every image has a name."""
+    """Each overlay has its groups of workers, and the expected names of images."""
     found = built()
     groups = {
         build: {group["groupName"] for group in cluster["spec"]["workerGroupSpecs"]}
@@ -199,8 +199,8 @@ def test_builds_are_whole() -> None:
     assert "registry.example.org/study:1.0.0rc1-cu130" in images
 
 
-def test_nobody_talks_to_anybody_unless_it_is_said(resources: Resources) -> None:
-    """A policy forbids all traffic; each pod here has a policy of its own that allows some."""
+def test_traffic_is_forbidden_by_default(resources: Resources) -> None:
+    """A policy forbids all traffic; each pod of these files has its own policy that allows specific traffic."""
     named = {found["metadata"]["name"]: found["spec"] for found in of_kind(resources, "NetworkPolicy")}
     policies = list(named.values())
     nothing = [policy for policy in policies if not policy["podSelector"] and not {"ingress", "egress"} & set(policy)]
@@ -222,13 +222,13 @@ def test_the_front_has_tls_for_every_name(resources: Resources) -> None:
         assert service["spec"].get("type", "ClusterIP") == "ClusterIP", service["metadata"]["name"]
 
 
-def test_mlflow_is_told_what_compose_tells_it() -> None:
+def test_mlflow_has_the_settings_of_compose() -> None:
     """The copy of MLflow's settings equals that of compose."""
     copy = KUBERNETES / "base" / "mlflow-auth.ini"
     assert copy.read_text() == (ROOT / "deploy" / "compose" / "mlflow-auth.ini").read_text()
 
 
-def test_every_file_is_part_of_something() -> None:
+def test_every_file_is_in_a_kustomization() -> None:
     """Every file of a base or an overlay is in its kustomization.yaml."""
     for listing in KUBERNETES.rglob("kustomization.yaml"):
         text = listing.read_text()

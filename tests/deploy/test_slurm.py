@@ -133,7 +133,7 @@ def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
 
 
 def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
-    """Before its time is over, the job stops the study with checkpoints, and goes on with it when it runs again."""
+    """Before its time limit, the job stops the study with checkpoints; the requeued job resumes the study."""
     job = lab.submit("counting.yaml", options=["--time=3", "--signal=B:USR1@60"])
     wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the time to be nearly over")
     lab.hurry()
@@ -141,7 +141,7 @@ def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
 
 
 def test_a_job_whose_time_is_over_before_the_study_begins_is_requeued(lab: Lab) -> None:
-    """A notice while the job waits for Ray's nodes requeues it without a study."""
+    """Slurm's signal while the job waits for Ray's nodes requeues the job before the study begins."""
     lab.keep_ray_from_starting()
     job = lab.submit("counting.yaml", options=["--time=1", "--signal=B:USR1@60"])
     wait_for(lambda: "requeued: the study goes on from its store" in lab.log(job), "the job to requeue itself")

@@ -49,7 +49,7 @@ def test_shares_are_those_of_the_sources() -> None:
 
 
 def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
-    """The page on hidden units has the rates of its command."""
+    """The page on hidden units has the rates that `study report --standardise` computes."""
     folder = RESULTS / "hidden-size"
     text = (folder / "README.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| \d+ \| \d\.\d+ \[.*$", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Screenshots of pages by the command."""
+"""Screenshots of pages by `docs.pictures`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_fields_models_and_defaults_are_on_the_page(name):
 
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_metrics_are_on_the_page(name):
-    """Each metric is named; those of lengths or numbers by the first of them or a letter."""
+    """Each metric is named; metrics of several lengths or numbers by the first one or by a letter."""
     text = section(name)
     for metric in packed_task(name)().measured():
         stem = re.sub(r"_at_-?\d+$", "_at_", metric)

@@ -25,7 +25,7 @@ def test_a_changed_number_is_stale(page: Path) -> None:
 
 
 def test_the_summary_of_the_page_is_true() -> None:
-    """The units named have the highest rate on the ranges named, and other units nowhere."""
+    """The named units have the highest rates on the named ranges; other units never have them."""
     rows = which_unit.cells("single-module/cells.csv")
     solved = {(row["operation"], row["model"], row["label_range"]): int(row["solved"]) for row in rows}
     ranges = list(dict.fromkeys(row["label_range"] for row in rows))

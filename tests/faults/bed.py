@@ -98,7 +98,7 @@ class Driver:
 
     @property
     def told(self) -> str:
-        """Return its output, with the lines joined."""
+        """Return the driver's output as one line."""
         return " ".join(self.log.read_text(errors="replace").split())
 
     @property
@@ -120,15 +120,15 @@ class Driver:
 
 @dataclass
 class Strike:
-    """The state of the study when a fault struck, and the time at which progress resumed.
+    """The state of a study when a fault struck, and the time of its recovery.
 
     Args:
         at: time by this process's clock.
         iterations: iterations of the packs with a checkpoint.
         done: the stored packs.
         since_checkpoint_s: age of the oldest checkpoint of packs in training: an upper bound of the loss.
-        until_told: the driver's message on noticing; None if progress counts from the fault on. Work of a worker
-            between its raylet's end and its own isn't recovery.
+        until_told: message of the driver from which on progress counts as recovery, because a worker may outlive its
+            raylet; None if progress counts from the fault on.
     """
 
     at: float
@@ -140,7 +140,7 @@ class Strike:
 
 
 class Study:
-    """A study of this test's own.
+    """A study of one test.
 
     Args:
         bed: the bed on which it runs.
@@ -172,11 +172,11 @@ class Study:
 
     @property
     def folder(self) -> StudyStore:
-        """Return its store, opened without setting anything aside."""
+        """Return its store, opened read-only, so that no broken file is set aside."""
         return Store(self.root, read_only=True).study(self.name)
 
     def run(self, *more: str, kept: bool = False) -> Driver:
-        """Start a driver; a kept one is restarted if it is killed."""
+        """Start a driver; `kept` runs it under `study keep`, which restarts it if it is killed."""
         words = [
             *(["keep", "--"] if kept else []),
             "run",
@@ -202,7 +202,7 @@ class Study:
         return self.run()
 
     def until_midway(self, driver: Driver, *, done: int = 3) -> None:
-        """Wait until some packs are done, and every worker has a checkpoint of another."""
+        """Wait until `done` packs are stored, and each worker has a checkpoint of another pack."""
 
         def midway() -> bool:
             assert driver.runs, f"the driver ended too early: {driver.told[-3000:]}"
@@ -212,7 +212,7 @@ class Study:
 
     @contextmanager
     def struck(self, until_told: str | None = None) -> Iterator[Strike]:
-        """Note the current state for a strike; progress counts once the driver has noticed."""
+        """Record the study's state at a strike; progress counts as recovery after the message `until_told`."""
         now = time.monotonic()
         runs = any(driver.runs for driver in self.drivers)
         training = {k: v for k, v in self._iterations.items() if runs and k not in self._done}
@@ -232,7 +232,7 @@ class Study:
         wait_for(goes_on, "progress after the fault", DEADLINE_S)
 
     def end(self) -> None:
-        """End the remaining drivers, and stop looking."""
+        """Kill the remaining drivers, and stop the thread that reads the store."""
         for driver in self.drivers:
             if driver.runs:
                 driver.signal(signal.SIGCONT)
@@ -248,7 +248,7 @@ class Study:
                 self._look()
 
     def _look(self) -> None:
-        """Read finished packs before unfinished ones, so that a pack finishing in between counts as finished."""
+        """Read checkpoints before finished packs, so that a pack that finishes in between counts as finished."""
         folder = self.folder
         kept = {pack: iteration for pack, _, iteration in folder.checkpoints()}
         now = time.monotonic()
@@ -270,7 +270,7 @@ class Study:
 
 @dataclass
 class Bed:
-    """Everything that a study needs, running.
+    """The running services that a study needs.
 
     Args:
         folder: folder of files; its path is short.
@@ -331,7 +331,7 @@ class Bed:
         return Driver(process, path)
 
     def mend(self) -> None:
-        """End processes of earlier studies, and repair whatever they left ended, paused, cut off or full."""
+        """End processes of earlier studies, and repair all ended, paused, cut off or full parts of the bed."""
         while self.studies:
             self.studies.pop().end()
         while self.disks:
@@ -344,11 +344,11 @@ class Bed:
         self.nodes.mend()
 
     def trainers(self) -> list[int]:
-        """Return the processes that train packs."""
+        """Return the ids of the processes that train packs."""
         return [p for number in WORKERS for p in self.network.processes(number, "Trainable.train")]
 
     def trainer(self) -> int:
-        """Wait for a process that trains a pack, and return it."""
+        """Wait for a process that trains a pack, and return its id."""
         wait_for(self.trainers, "a process that trains")
         return self.trainers()[0]
 
@@ -368,7 +368,7 @@ class Bed:
 
 @contextmanager
 def opened(*, own_clock: bool = False) -> Iterator[Bed]:
-    """Start everything, yield it, and end it.
+    """Start a test bed, yield it, and end it.
 
     Args:
         own_clock: whether the cluster and its drivers have a clock that can be set back.

@@ -22,7 +22,7 @@ def bed() -> Iterator[Bed]:
 
 @pytest.fixture
 def bed_with_clock() -> Iterator[Bed]:
-    """Yield the same with a clock that can be set back."""
+    """Yield such a test bed with a clock that can be set back."""
     _prepare()
     if shutil.which("cc") is None:
         pytest.skip("a clock that can be set back needs a C compiler")

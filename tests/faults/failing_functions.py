@@ -1,6 +1,6 @@
 """Training functions that break everything they can reach: the module of the studies in `test_own_code`.
 
-Of twelve seeds, seed 5 fails in its own way; where every seed changes the process, none may fail.
+Of twelve seeds, seed 5 fails, in each function differently. If every seed changes the process, no trial may fail.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class UnprintableError(Exception):
 
 
 class PanicException(BaseException):
-    """A stand-in for the panics of Rust extensions, which derive from BaseException."""
+    """A substitute for the panics of Rust extensions: an exception derived from BaseException."""
 
 
 def panic():
@@ -85,7 +85,7 @@ def elsewhere(seed, *, how: str = "a"):
 
 @seeded
 def untidy(seed, *, how: str = "a"):
-    """Check that the process is clean, and leave it changed."""
+    """Report as loss if an earlier trial has changed the process, and change the process."""
     import torch
 
     found = (
@@ -104,7 +104,7 @@ def untidy(seed, *, how: str = "a"):
 
 @seeded
 def threaded(seed, *, how: str = "a"):
-    """Leave a thread that doesn't end, and that keeps Python from ending."""
+    """Leave a thread that never ends, so that Python doesn't exit."""
     threading.Thread(target=threading.Event().wait, name=f"left-by-{seed}").start()
     return result(seed)
 

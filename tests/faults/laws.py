@@ -21,12 +21,12 @@ class Cost:
 
     Args:
         fault: the fault.
-        lost: results that existed before and not at the end.
+        lost: number of results that existed at the fault but not at the end.
         again_s: upper bound of repeated training in seconds: age of the checkpoint used.
         duplicated: results in more than one file, and runs of MLflow beyond one a trial.
         recovered_s: seconds from the fault until every pack in training had made progress, including the time that
             the broken part stayed broken.
-        published: the publisher of the last run.
+        published: publisher of the last runs: ``driver`` or ``study sync``.
         told: the message to the user.
     """
 
@@ -40,7 +40,7 @@ class Cost:
 
 
 def check(study: Study, fault: Fault) -> Cost:
-    """Wait for the last driver's end, and check every invariant.
+    """Wait for the last driver's end, check every invariant, and return the fault's costs.
 
     Raises:
         AssertionError: if an invariant doesn't hold.
@@ -60,7 +60,7 @@ def check(study: Study, fault: Fault) -> Cost:
     duplicated = _check_store(study) + _check_runs(bed, study)
     strike = study.strikes[0]
     return Cost(
-        fault=fault.what,
+        fault=fault.description,
         lost=len(_trials_of(study, strike.done) - {r.trial.id for r in bits(study.folder)}),
         again_s=strike.since_checkpoint_s,
         duplicated=duplicated,

@@ -91,7 +91,7 @@ class Nodes:
         self.wait_for_all()
 
     def ended(self, number: int) -> bool:
-        """Return True if a node's own supervisor, which ends with its raylet, has ended."""
+        """Return True if the root process of a node has ended, as it does after its raylet."""
         return self._roots[number].poll() is not None
 
     def kill(self, number: int) -> None:
@@ -105,7 +105,7 @@ class Nodes:
         self._roots[number].wait()
 
     def end(self) -> None:
-        """End all nodes, and wait for each supervisor: an unawaited one fails the run at its end."""
+        """End all nodes, and wait for each root process: an unawaited one fails the test run at its end."""
         for number in self._roots:
             self.kill(number)
 

@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 
 
 def missing() -> str | None:
-    """Return the missing requirements of faults; None if all are there."""
+    """Return a message about missing requirements of faults; None if all are met."""
     if os.geteuid() != 0:
         return "these faults need root: they cut networks and fill file systems of their own"
     absent = [program for program in ("ip", "nsenter", "mount", "fallocate") if shutil.which(program) is None]
@@ -38,15 +38,15 @@ def sh(*command: str) -> None:
 
 
 class Network:
-    """A bridge in a network namespace of its own, which this process is in, with places on it that can be cut off.
+    """A network namespace for this process, with a bridge and places on it that can be cut off.
 
-    Every process started in it is found by the namespace, whatever became of its parents, and ends with it.
+    Processes started in it are found by the namespace, even if their parents have ended, and end with it.
     """
 
     _made = itertools.count()
 
     def __init__(self) -> None:
-        number = next(self._made)  # of those that are open at once
+        number = next(self._made)  # distinguishes networks that are open at once
         self._tag, self._third = f"f{os.getpid()}-{number}", (os.getpid() + number) % 256
         self._places: dict[int, str] = {}
 
@@ -90,7 +90,7 @@ class Network:
             sh("ip", "-n", name, *words.split())
 
     def inside(self, number: int) -> list[str]:
-        """Return the words that run a command in a place. Not `ip netns exec`: that would hide mounts made later."""
+        """Return the words that run a command in a place; `ip netns exec` would hide mounts made later."""
         return [] if number == 1 else ["nsenter", f"--net=/run/netns/{self._places[number]}"]
 
     def start(
@@ -117,7 +117,7 @@ class Network:
         sh("ip", "link", "set", f"cable{number}", "up")
 
     def processes(self, number: int, word: str = "") -> list[int]:
-        """Return the processes in a place, except this one, whose command has a word."""
+        """Return the ids of processes in a place whose command has a word, without this process."""
         at = Path("/proc/self/ns/net") if number == 1 else Path("/run/netns", self._places[number])
         inode = at.stat().st_ino
         found = []
@@ -152,7 +152,7 @@ class Network:
         return not left
 
     def _living(self, number: int) -> list[int]:
-        """Leave out processes that have ended, but that their parents haven't awaited."""
+        """Return the ids of a place's processes, without zombies."""
         return [process for process in self.processes(number) if command_line(process)]
 
     @staticmethod
@@ -162,7 +162,7 @@ class Network:
 
 
 class Disk:
-    """A small file system in memory, which can be filled and made read-only.
+    """A small file system in memory that can be filled and made read-only.
 
     Args:
         path: mount point.
@@ -222,7 +222,7 @@ class Clock:
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """Return a folder with a short path, as required by Ray's sockets."""
+    """Yield a folder with a short path, as required by Ray's sockets, and delete it."""
     folder = Path(tempfile.mkdtemp(prefix="f"))
     try:
         yield folder

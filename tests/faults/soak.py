@@ -1,4 +1,4 @@
-"""Random faults, over one study after another, for any time.
+"""Random faults on one study after another, for a given time.
 
 python -m tests.faults.soak --minutes 15 [--seed 7]
 """
@@ -39,27 +39,27 @@ def main() -> int:
     studies = 0
     with opened() as bed:
         while time.monotonic() < until:
-            one(bed, draw, studies)
+            disturb(bed, draw, studies)
             studies += 1
     print(f"seed {seed}: {studies} studies disturbed, every law held", flush=True)
     return 0
 
 
-def one(bed: Bed, draw: random.Random, number: int) -> None:
-    """Disturb one study at random moments: by any fault, or by several that its driver survives."""
+def disturb(bed: Bed, draw: random.Random, number: int) -> None:
+    """Disturb one study at random moments, by any fault or by several that its driver survives, and check it."""
     if draw.randrange(ONE_IN_OTHERS):
         name = draw.choice([name for name, fault in FAULTS.items() if not fault.own_clock])
         fault, names = FAULTS[name], [(name, 0.0)]
     else:
         names = [(draw.choice(BLOWS), draw.uniform(0, PAUSE_S)) for _ in range(draw.randint(2, 4))]
-        # The messages of several depend on their order: a worker that is killed while it is paused has died.
+        # The messages of several faults depend on their order, so none is required.
         fault = Fault("several", lambda study: None, options=("--silent-after-s", "8"))
     print(f"study {number}: {', then '.join(f'{name} after {s:.1f} s' for name, s in names)}", flush=True)
     study = fault.begun(bed)
     for name, pause_s in names:
         until = time.monotonic() + pause_s
         while study.drivers[-1].runs and time.monotonic() < until:
-            time.sleep(0.1)  # the moment is what is drawn
+            time.sleep(0.1)  # wait for the drawn moment
         if study.drivers[-1].runs and (len(names) == 1 or bed.trainers()):
             FAULTS[name].strike(study)
     cost = check(study, fault if study.strikes else Fault("none", lambda study: None))

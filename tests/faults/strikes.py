@@ -1,4 +1,4 @@
-"""The faults: each strikes a study in progress, and repairs what an operator would repair.
+"""The faults: each strikes a study in progress, and makes an operator's repairs.
 
 A fault is a function of the study that it strikes. When it returns, the study's last driver must end well. `FAULTS` has
 the required message to the user.
@@ -60,7 +60,7 @@ def kept_driver_killed(study: Study) -> None:
 
 
 def driver_terminated(study: Study) -> None:
-    """Ask the driver to end; the user runs the study again."""
+    """Terminate the driver by SIGTERM; the user runs the study again."""
     with study.struck():
         study.drivers[-1].signal(signal.SIGTERM)
     assert study.drivers[-1].wait() == 130, study.drivers[-1].told[-3000:]
@@ -113,7 +113,7 @@ def node_cut_off(study: Study) -> None:
 
 
 def node_cut_off_for_a_moment(study: Study) -> None:
-    """Cut a machine off for as long as another finishes a pack."""
+    """Cut a machine off until another machine has finished a pack."""
     with study.struck():
         study.bed.network.cut(WORKERS[0])
     before = study.done
@@ -223,8 +223,8 @@ class Fault:
     """A fault.
 
     Args:
-        what: description in the table.
-        strike: causes it.
+        description: text in the table.
+        strike: function that causes it.
         told: messages to the user; the first is the sentence of the table.
         options: options of the driver.
         store: ``folder``, ``disk`` (a small file system) or ``s3``.
@@ -232,7 +232,7 @@ class Fault:
         kept: whether `study keep` watches over the driver.
     """
 
-    what: str
+    description: str
     strike: Callable[[Study], None]
     told: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ class Fault:
     kept: bool = False
 
     def begun(self, bed: Bed) -> Study:
-        """Start a study, and wait for the middle of it."""
+        """Start a study, wait until midway, and return it."""
         study = bed.study(self.store)
         study.until_midway(study.run(*self.options, kept=self.kept))
         return study

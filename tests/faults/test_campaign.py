@@ -24,7 +24,7 @@ def test_fault(bed, name):
 
 @pytest.mark.parametrize("name", _named(own_clock=True))
 def test_fault_of_the_clock(bed_with_clock, name):
-    """The same holds where the cluster's and the driver's clock is set back."""
+    """As in `test_fault`, after the clock of the cluster and the driver was set back."""
     disturb(bed_with_clock, name)
 
 
@@ -34,4 +34,4 @@ def disturb(bed: Bed, name: str) -> None:
         FAULTS[name].strike(study)
         keep(name, check(study, FAULTS[name]))
     finally:
-        bed.mend()  # whatever happened: the next fault must find everything running, and nothing of this one
+        bed.mend()  # always: the next fault needs all services running, and no leftovers of this one

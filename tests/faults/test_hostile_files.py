@@ -108,8 +108,8 @@ def hostile_values() -> list[Any]:
 
 
 def shape(script: str) -> list[str]:
-    """Return the kinds of a script's nodes, which don't depend on the values of literals."""
-    finite = script.replace("math.nan", "0.5").replace("math.inf", "0.5")  # non-finite numbers are written so
+    """Return the kinds of a script's nodes, without its literals."""
+    finite = script.replace("math.nan", "0.5").replace("math.inf", "0.5")  # the scripts' spelling of non-finite numbers
     return [type(node).__name__ for node in ast.walk(ast.parse(finite)) if not isinstance(node, ast.Constant)]
 
 

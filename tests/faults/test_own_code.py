@@ -61,7 +61,7 @@ FAULTS = {
 
 
 def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
-    """Run the study of a function as a user does, in its file's folder; return exit code and output."""
+    """Run a function's study by the command line in its folder, and return exit code and output."""
     (folder / "failing.py").write_text(Path(failing_functions.__file__).read_text(encoding="utf-8"))
     mark = uuid.uuid4().hex
     (folder / "study.yaml").write_text(
@@ -84,7 +84,7 @@ def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
 
 
 def left_over(mark: str) -> list[str]:
-    """Return the processes whose command contains a text."""
+    """Return the command lines of processes that contain a text."""
     commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

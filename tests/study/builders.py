@@ -36,7 +36,7 @@ def arithmetic_cell(model: str = "NMU", **changes: Any) -> Cell:
 
 
 def small_cell(model: str = "NMU", **changes: Any) -> Cell:
-    """Build a cell of the simple task with a short run, with the sparsity schedule on in its middle."""
+    """Build a cell of the simple task with a short run; its sparsity schedule acts in the middle of the run."""
     small: dict[str, Any] = {
         "batch_size": 16,
         "iterations": 40,
@@ -83,7 +83,7 @@ def small_pack(*seeds: int, model: str = "NMU", **changes: Any) -> Pack:
 
 
 def exact_result(trial: Trial, **changes: Any) -> Result:
-    """Build a solved trial's result with numbers that must be kept to the last bit."""
+    """Build a solved trial's result with numbers that reveal lost precision; `changes` replaces fields or metrics."""
     result = Result(
         trial=trial,
         outcome=Outcome.SOLVED,
@@ -101,7 +101,7 @@ def exact_result(trial: Trial, **changes: Any) -> Result:
 
 
 def bits(folder: StudyStore) -> list[Result]:
-    """Return the part of a study's results that doesn't depend on the way of running."""
+    """Return a study's results sorted by trial, with training times set to 0."""
     results = (replace(result, training_s=0.0) for result in table_results(folder.read_results()))
     return sorted(results, key=lambda result: result.trial.id)
 
@@ -124,7 +124,7 @@ def results_of(cell: Cell, first_seed: int = 0, **counts: int) -> list[Result]:
 
 
 def table_of(summaries: Sequence[CellSummary], first_seed: int = 0) -> TrialTable:
-    """Build trials with the outcomes counted by summaries of `summaries_of`; each cell has seeds of its own."""
+    """Build trials with the outcomes that the summaries count; no two cells share seeds."""
     results = [
         result
         for place, summary in enumerate(summaries)
@@ -136,7 +136,7 @@ def table_of(summaries: Sequence[CellSummary], first_seed: int = 0) -> TrialTabl
 
 
 def contrasts_of(rows: ResultRows) -> Contrasts:
-    """Compare rows of `summaries_of`, whose trials have seeds of their own."""
+    """Compare rows of `summaries_of` as independent samples."""
     return contrasts(rows, table_of([s for s in rows.summaries if isinstance(s, CellSummary)]))
 
 
@@ -164,7 +164,7 @@ def summaries_of(*cells: tuple[Cell, dict[str, int]]) -> list[CellSummary]:
 
 
 def outcomes_table(**columns: Any) -> pa.Table:
-    """Build checked outcomes from some columns; trials have seeds of their own, and the other columns are empty."""
+    """Build a table of outcomes from the given columns; seeds default to 0, 1, ..., other columns to nulls."""
     count = len(columns["outcome"])
     content = {field.name: pa.nulls(count, field.type) for field in OUTCOME_SCHEMA}
     return pa.table(content | {"seed": pa.array(range(count), pa.int64())} | columns)
@@ -179,7 +179,7 @@ def error_of(mean: float) -> dict[str, MetricSummary]:
 def report_of(
     summaries: Sequence[CellSummary], labels: Mapping[str, Mapping[str, str]] | None = None, **changes: Any
 ) -> Report:
-    """Put together the report of a study, as `study.results.study` does."""
+    """Build the report of a study from its summaries; `changes` replaces fields of the report."""
     rows = cell_rows(summaries, labels or {})
     tests = contrasts(rows, table_of(summaries))
     rows = replace(rows, winners=tests.winners)
@@ -268,7 +268,7 @@ class Dashboard:
 
 
 def listed(summaries: Sequence[CellSummary]) -> pa.Table:
-    """Build a table of the trials counted by summaries."""
+    """Build the table of trials that the summaries count."""
     rows = [
         {
             "row": row,
@@ -291,7 +291,7 @@ def listed(summaries: Sequence[CellSummary]) -> pa.Table:
 
 
 def demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
-    """Build a small study like the demo (two schedules, and a model without one) and its labels."""
+    """Build summaries like those of the demo (two schedules, and a model without one), and the cells' labels."""
     schedules: dict[str, dict[str, Any]] = {
         "off": {"sparsity_strength": None, "sparsity_start": None, "sparsity_end": None},
         "late mild": {"sparsity_strength": 1.0, "sparsity_start": 30_000, "sparsity_end": 60_000},

@@ -19,8 +19,8 @@ __all__ = ["lab", "packed_lab"]
 def _no_figures(request: pytest.FixtureRequest) -> Iterator[None]:
     """Leave figures out of reports: drawing them takes most of the time of a small study.
 
-    Tests that need figures use the fixture `figures`. A file with a module-scoped fixture that needs them says so in
-    its ``pytestmark``. Processes started by tests always draw them.
+    Tests that need figures use the fixture `figures`. If a module-scoped fixture needs them, the file's ``pytestmark``
+    uses `figures`. Processes started by tests always draw them.
     """
     marks = request.node.iter_markers("usefixtures")
     with pytest.MonkeyPatch.context() as patch:
@@ -37,11 +37,11 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def dashboard() -> builders.Dashboard:
-    """Return links into a dashboard."""
+    """Return builders of links into a dashboard."""
     return builders.Dashboard()
 
 
 @pytest.fixture
 def demo() -> tuple[list[CellSummary], dict[str, dict[str, str]]]:
-    """Return a small study like the demo, and its labels."""
+    """Return summaries of a small study like the demo, and its labels."""
     return builders.demo()

@@ -1,4 +1,4 @@
-"""A folder with a user's own code, for studies of it."""
+"""A folder with a user's own code, and studies of that code."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ STUDY = {
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder with a package `mylab`; copies of code are unpacked beside it, and none stays active."""
+    """Yield a folder with a package `mylab`; copies of code are unpacked beside it, and deactivated at the end."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     package = tmp_path / "lab" / "mylab"
     package.mkdir(parents=True)
@@ -266,7 +266,7 @@ REFERENCE_STUDY = {
     "references": {"model": "mylab.models:Exact"},
     "seeds": 3,
 }
-"""A study in which each trial of `Exact` has the products, up to a factor of its own."""
+"""A study in which each trial of `Exact` computes the products, up to a trial-specific factor."""
 
 
 def reference_study(folder: Path, **changed: object) -> Spec:

@@ -22,7 +22,7 @@ from study.settings import Setting, check_no_secret, confirmed
 from study.store import Store
 from study.tracking.trouble import explaining_errors
 
-# Letters that no sentence of ours has in this script, and all separators of an address.
+# Letters that messages of this program don't have; passwords also have all separators of addresses.
 LETTERS = "ЖЩЪЫЭЮЯ"
 PASSWORDS = st.text(LETTERS + "1@:/?#&=%[]\\ .;,'\"-_", min_size=1, max_size=12).filter(
     lambda text: set(text) & set(LETTERS)
@@ -42,7 +42,7 @@ def addresses(patterns: tuple[str, ...], users: st.SearchStrategy[str] = PASSWOR
     )
 
 
-# Ids of keys have no slash; their secrets may.
+# A key's id has no slash; its secret may have one.
 OF_STORES = addresses(STORES, st.text(LETTERS, min_size=1, max_size=8))
 
 
@@ -70,11 +70,11 @@ def test_shown_addresses_contain_no_secret(address):
 
 @given(addresses((*WEB, *DATABASES)) | OF_STORES)
 def test_no_error_repeats_a_secret(address):
-    """Every function that refuses an address, or meets a server's error, reports it without the secret."""
+    """Functions that refuse an address, or get a server's error, raise a message without the secret."""
     assert holds_secret(address)
     assert is_clean(error_of(lambda: check_no_secret(address, "--tracking-uri")))
     assert is_clean(error_of(lambda: parse_address(address)))
-    if "@" in address:  # without a scheme, it is taken for a folder
+    if "@" in address:  # without an @ the address is a folder's path
         assert is_clean(error_of(lambda: parse_address("a" + address.partition("//")[2])))
     assert is_clean(error_of(lambda: make_order("a", "a", "/a", tracking_uri=address)))
     assert is_clean(error_of(lambda: confirmed("cluster", Setting(address, Path("study.toml"), confirmed=False))))
@@ -85,14 +85,14 @@ def test_no_error_repeats_a_secret(address):
 
 @given(OF_STORES)
 def test_no_store_repeats_a_secret(address):
-    """A store's URL with a key in it is refused without a letter of it."""
+    """A store's URL with a key is refused, and the message has no letter of the key."""
     assert is_clean(error_of(lambda: Store(address)))
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(addresses(DATABASES), st.sampled_from(["report", "ui", "sync"]))
 def test_no_command_repeats_a_secret(tmp_path, address, command):
-    """A command with such an address states the rule, and repeats nothing of the address."""
+    """A command with a secret in an address states the rule, and doesn't repeat the address."""
     words = [command, *([] if command == "ui" else ["nothing"]), "--store", str(tmp_path), "--tracking-uri", address]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
@@ -100,7 +100,7 @@ def test_no_command_repeats_a_secret(tmp_path, address, command):
 
 
 def test_an_optuna_storage_repeats_no_secret(tmp_path):
-    """SQLAlchemy's message on a database address isn't repeated if the address has a password."""
+    """SQLAlchemy's message about a database address is omitted if the address has a password."""
     from study.search.record import Record
     from study.spec import parse_spec
 

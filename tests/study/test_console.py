@@ -53,7 +53,7 @@ def table(text: str) -> Table:
     "renderable", [ROUGH, Text(ROUGH, style="bold"), table(ROUGH), checks_table([Check(ROUGH, "failed", ROUGH, ROUGH)])]
 )
 def test_a_text_is_printed_as_it_is(renderable):
-    """Brackets stay, and escape sequences are written out, anywhere in a table."""
+    """In texts and tables, brackets are kept, and escape sequences are printed as visible characters."""
     shown = printed(renderable)
     assert r"Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:" in shown.replace(
         r"title\x9b",
@@ -64,7 +64,7 @@ def test_a_text_is_printed_as_it_is(renderable):
 
 @given(st.text(st.characters(), max_size=40))
 def test_no_text_steers_a_terminal(text):
-    """Of unprintable characters, only tabs and line ends are kept; printing the result again changes nothing."""
+    """Only tabs and line ends are kept of unprintable characters; printing the output again gives the same text."""
     shown = visible(text)
     assert all(c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in shown)
     assert visible(shown) == shown
@@ -72,14 +72,14 @@ def test_no_text_steers_a_terminal(text):
 
 
 def test_waiting_names_what_it_waits_for():
-    """Brackets in a name aren't markup in the line of a wait."""
+    """The line of a wait prints a name with brackets unchanged."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
     with waiting(console, "stopping [/a]"):
         pass
 
 
-def test_a_rough_question_lists(tmp_path):
-    """A study whose question looks like markup, or has escape sequences, doesn't break the listing."""
+def test_a_rough_question_is_listed(tmp_path):
+    """A study whose question has markup or escape sequences is listed."""
     Store(tmp_path).study("rough").write_spec(SPEC)
     done = CliRunner().invoke(main, ["list", "--store", str(tmp_path)])
     assert done.exit_code == 0, done.output
@@ -87,8 +87,8 @@ def test_a_rough_question_lists(tmp_path):
     assert "\x1b" not in done.output
 
 
-def test_a_rough_name_is_told(tmp_path, monkeypatch):
-    """An error shows any file name as text."""
+def test_a_rough_name_is_printed(tmp_path, monkeypatch):
+    """An error prints a file name with markup unchanged."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a\x1b[2J[b].csv").write_text("")
     done = CliRunner().invoke(main, ["report", "a\x1b[2J[b].csv"])
@@ -115,7 +115,7 @@ def markup_in(tree: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_else_prints_with_markup(path):
-    """Only study/console.py makes a console, and no code turns markup on."""
+    """Only study/console.py constructs consoles, and no code enables markup."""
     found = markup_in(ast.parse(path.read_text(encoding="utf-8")))
     assert found == [] or path == ROOT / "study" / "console.py"
 
@@ -132,5 +132,5 @@ def test_nothing_else_prints_with_markup(path):
     ],
 )
 def test_markup_is_detected(line):
-    """The check above detects such code."""
+    """The check detects code that enables markup."""
     assert markup_in(ast.parse(line)) != []

@@ -40,7 +40,7 @@ class Unprintable(Exception):
 
 
 class Panic(BaseException):
-    """As pyo3_runtime.PanicException, which a panic in a Rust extension raises."""
+    """Like pyo3_runtime.PanicException, raised by a panic in a Rust extension."""
 
 
 async def cancelled():
@@ -69,7 +69,7 @@ def train(seed, *, how: str):
 
 @seeded
 def meddle(seed, *, how: str):
-    """Report what the trials before have left, and leave everything in another state."""
+    """Report the number of settings that earlier trials changed, and change all of them."""
     left = [
         torch.get_default_dtype() != torch.float32,
         not torch.is_grad_enabled(),
@@ -86,7 +86,7 @@ def meddle(seed, *, how: str):
 
 @seeded
 def isolated(seed, *, how: str):
-    """Report what is no step, with seed 5."""
+    """Send an invalid report with seed 5."""
     if seed == 5:
         (pipe,) = (int(name) for name in os.listdir("/proc/self/fd") if int(name) >= 500)
         if how == "list":
@@ -116,7 +116,7 @@ REASONS = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the working folder, with the code, and later the store."""
+    """Yield the working folder with the code; the store is created in it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "failing.py").write_text(CODE)
     monkeypatch.chdir(tmp_path)
@@ -125,13 +125,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def study_of(function: str, *ways: str, **more: Any) -> str:
-    """Write a study with some seeds of each way."""
+    """Return a study file with 12 seeds for each way to fail."""
     study = {"study": "contained", "train": f"failing:{function}", "metrics": {"loss": "lower"}, "seeds": 12}
     return yaml.safe_dump(study | {"grid": {"how": list(ways)}} | more)
 
 
 def trained(folder: Path, text: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
-    """Run a study in one pack, its store in a relative folder, and return its rows."""
+    """Run a study in one pack, with a relative store; return how it ended, and its rows."""
     spec = parse_spec(text, source="contained.yaml", folder=folder)
     where = Options("studies", None, pack_size=100, patience_s=0.0, **options)
     ending = run(make_plan(spec), where, Console(file=StringIO()))
@@ -153,19 +153,19 @@ def check_only_seed_5_failed(ending: Ending, rows: list[dict[str, Any]]) -> None
     assert (Path("studies") / "contained" / "report" / "report.html").is_file()
 
 
-def test_whatever_a_trial_raises_it_fails_alone(folder: Path) -> None:
+def test_a_raising_trial_fails_alone(folder: Path) -> None:
     """Any exception of a trial is its reason of failure, and the other trials of its pack have results."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), local=True))
 
 
-def test_whatever_a_trial_raises_it_fails_alone_beside_the_driver(folder: Path) -> None:
-    """Signals and exits that a trial raises end neither process."""
+def test_a_raising_trial_fails_alone_beside_the_driver(folder: Path) -> None:
+    """Beside the driver, any exception fails its trial alone; neither process ends."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS)))
 
 
 @pytest.mark.slow
-def test_whatever_a_trial_raises_it_fails_alone_on_ray(folder: Path) -> None:
-    """On Ray too, any exception fails its trial alone, even those by which Ray ends a worker."""
+def test_a_raising_trial_fails_alone_on_ray(folder: Path) -> None:
+    """On Ray, any exception fails its trial alone, even exceptions that end a worker of Ray."""
     check_only_seed_5_failed(*trained(folder, study_of("train", *REASONS), cpus=1, ray_at_once=True))
 
 
@@ -181,7 +181,7 @@ def test_changes_of_the_process_end_with_the_trial(folder: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are found as Linux lists them")
 def test_invalid_reports_fail_their_trial_alone(folder: Path) -> None:
-    """In a process of its own, a trial with an invalid report has failed, and hasn't diverged."""
+    """An isolated trial with an invalid report fails; it doesn't count as diverged."""
     study = study_of("isolated", "list", "junk", seeds=[4, 5, 6], isolation="process")
     ending, rows = trained(folder, study, local=True)
     assert ending is Ending.FAILURES
@@ -192,8 +192,8 @@ def test_invalid_reports_fail_their_trial_alone(folder: Path) -> None:
     assert errors["junk"].startswith("its process wrote b'junk' to the pipe of its reports")
 
 
-def test_a_thread_that_is_left_is_named_and_does_not_keep_the_command_from_ending(folder: Path) -> None:
-    """A remaining thread is named, and the command ends nevertheless."""
+def test_a_remaining_thread_is_named_and_does_not_block_the_exit(folder: Path) -> None:
+    """A thread that a trial left running is named, and the command ends nevertheless."""
     (folder / "contained.yaml").write_text(study_of("threaded", "once", seeds=2))
     with starting(folder) as start:
         process = start("run", "contained.yaml", "--local", "--tracking-uri", "off")

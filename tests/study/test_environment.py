@@ -26,7 +26,7 @@ def code_of(folder: Path) -> str:
 
 
 def test_the_code_tells_checkouts_apart(tmp_path):
-    """Equal files elsewhere have the same digest; a changed line or template, a moved or a new file changes it."""
+    """Equal checkouts have equal digests; a changed line or template, a moved or a new file changes the digest."""
     for folder in ("study", "units", "tasks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     seen = {code_of(tmp_path)}
@@ -43,7 +43,7 @@ def test_the_code_tells_checkouts_apart(tmp_path):
 
 
 def test_a_difference_names_both():
-    """Every differing version is named with both values, also if it exists on one side only."""
+    """Every differing version is named with both values, also if only one side has it."""
     told = difference({"ray": "1", "torch": "2", "numpy": "3"}, {"ray": "1", "torch": "4", "numba": "5"})
     assert told == "torch 2 here, 4 there; numpy 3 here, missing there; numba missing here, 5 there"
     assert difference(versions(), dict(versions())) is None

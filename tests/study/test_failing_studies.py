@@ -44,7 +44,7 @@ REPEATS = "Another run fails the same way"
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Stand in a folder with the study's file and code."""
+    """Change to a folder with the study's file and code."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     Path("bad.py").write_text(CODE)
@@ -54,7 +54,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run(*words: str, code: int) -> str:
-    """Run the study in this process, and return its output."""
+    """Run the study in this process, check its exit code, and return its output."""
     ran = invoke("run", "bad.yaml", *words, "--local", "--tracking-uri", "off")
     assert ran.exit_code == code, ran.output
     return ran.output
@@ -98,7 +98,7 @@ def test_mlflow_has_the_reasons(uri: str) -> None:
     assert {run.data.params["seed"] for run in failed} == {"0", "1"}
 
 
-def test_a_failure_of_the_surroundings_may_be_tried_again() -> None:
+def test_a_failure_of_the_environment_may_be_retried() -> None:
     """A failure of the environment may be retried, unless it has recurred."""
     printed = run("grid.size=[1, 3]", code=1)
     assert "may succeed in another run: `study run` trains them again" in printed
@@ -106,8 +106,8 @@ def test_a_failure_of_the_surroundings_may_be_tried_again() -> None:
     assert "failed the same way in the run before" in run("grid.size=[1, 3]", code=1)
 
 
-def test_a_run_of_which_all_trials_fail_stops() -> None:
-    """The run says why it stops, and keeps results; --keep-going trains the remaining trials."""
+def test_a_run_whose_trials_all_fail_stops() -> None:
+    """If all trials fail, a run stops with the reason and keeps results; --keep-going trains the remaining trials."""
     words = ("seeds=12", "grid.size=[2]", "--pack-size", "2")
     printed = run(*words, code=1)
     assert "stopped early: the first 10 trials that ended failed for the same reason: ValueError" in printed
@@ -118,7 +118,7 @@ def test_a_run_of_which_all_trials_fail_stops() -> None:
     assert study.open("bad").results().counts["failed"] == 12
 
 
-def test_a_run_with_a_cell_of_which_all_trials_fail_stops() -> None:
+def test_a_run_with_a_cell_whose_trials_all_fail_stops() -> None:
     """A run stops if all trials of a cell fail, and keeps results of other cells."""
     printed = run("seeds=3", "grid.size=[2, 1]", "--pack-size", "3", code=1)
     assert "stopped early: all 3 trials of a cell failed for the same reason" in printed
@@ -127,7 +127,7 @@ def test_a_run_with_a_cell_of_which_all_trials_fail_stops() -> None:
 
 @pytest.mark.slow
 def test_a_run_on_ray_stops() -> None:
-    """Workers on Ray end, and their stored results are reported."""
+    """On Ray, workers end when the run stops, and their stored results are reported."""
     ran = invoke(
         "run", "bad.yaml", "seeds=2000", "grid.size=[2]", "--pack-size", "2", "--cpus", "2", "--tracking-uri", "off"
     )
@@ -148,7 +148,7 @@ def test_reasons_are_bounded_where_people_read() -> None:
 
 
 def test_a_plan_shows_the_error_of_the_first_trial() -> None:
-    """The plan shows the error with its place, as bad input; --quick calls nothing, and a plan writes nothing."""
+    """The plan shows the error with its place and exit code 2; --quick calls nothing; plans write nothing."""
     planned = invoke("plan", "bad.yaml", "grid.size=[2]")
     assert planned.exit_code == 2
     assert f"bad:train fails in the first trial (size 2, seed 0): {REASON}" in planned.stderr
@@ -159,7 +159,7 @@ def test_a_plan_shows_the_error_of_the_first_trial() -> None:
 
 @pytest.mark.parametrize(("size", "said"), [(1, "up to its first step: no error"), (4, "for 0.1 s: no error")])
 def test_a_plan_calls_the_function_for_a_moment(size: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan calls the function up to its first step, for a few seconds at most."""
+    """A plan calls the function until its first step, but only for a limited time."""
     monkeypatch.setattr("study.driver.first_call._CALL_S", 0.1)
     planned = invoke("plan", "bad.yaml", f"grid.size=[{size}]")
     assert planned.exit_code == 0, planned.output

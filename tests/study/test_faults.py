@@ -1,4 +1,4 @@
-"""Disturbed studies on the command line: at most a checkpoint interval is lost, and nothing is done twice.
+"""Disturbed studies on the command line: at most a checkpoint interval is lost, and no trial is stored twice.
 
 Each disturbed study runs in processes of its own, as a user's does. The others run in this process.
 """
@@ -45,7 +45,7 @@ protocol: {{iterations: 3000, evaluate_every: 500, evaluation_rows: 50}}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
-    """Run the study in this process, in one go."""
+    """Run the study in this process without interruption, and return its store."""
     root = tmp_path_factory.mktemp("undisturbed")
     folder = Store(root).study(NAME)
     folder.write_spec(SPEC)
@@ -64,7 +64,7 @@ def undisturbed(finished: StudyStore) -> list[Result]:
 
 @pytest.fixture
 def folder(finished: StudyStore, tmp_path: Path) -> StudyStore:
-    """Return a store of this test's own in which the study is finished."""
+    """Return a copy, for one test, of the store with the finished study."""
     shutil.copytree(finished.path, tmp_path / "studies" / NAME)
     return Store(tmp_path / "studies").study(NAME)
 
@@ -81,14 +81,14 @@ def study(tmp_path: Path) -> Iterator[Start]:
         "--tracking-uri",
         "off",
         "--checkpoint-every-s",
-        "0",  # with each progress: the engine reports about every second
+        "0",  # at each progress report, about every second
     )
     with starting(tmp_path) as start:
         yield partial(start, *words)
 
 
 def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
-    """A published study killed on Ray's workers and run again has everything once, in MLflow as in the store."""
+    """A study killed on Ray and run again has each trial once, in MLflow and in the store."""
     folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
     with dashboard(uri, tmp_path) as address:
         driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
@@ -117,7 +117,7 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     """After Ctrl-C or SIGTERM of the driver, a second run goes on to the undisturbed bits."""
     more, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
     folder = Store(tmp_path / "studies").study(NAME)
-    # A terminal sends Ctrl-C to all of the driver's process group, its workers included.
+    # A terminal sends Ctrl-C to the driver's whole process group, including its workers.
     driver = study(*more, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
     told, _ = driver.communicate(timeout=DEADLINE_S)
     assert (tmp_path / "struck").exists(), told
@@ -159,7 +159,7 @@ def run_here(folder: StudyStore, text: str = SPEC) -> str:
 
 
 def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder, undisturbed):
-    """A finished study trains nothing again, more seeds train only those, and another study adopts shared trials."""
+    """A finished study trains nothing again; only added seeds are trained; another study adopts shared trials."""
     files = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
     run_here(folder)
     assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == files

@@ -25,12 +25,12 @@ LONG = {"protocol": {"iterations": 3000, "evaluate_every": 500}}
 
 
 def function(folder: Path) -> Spec:
-    """Return a study of a function with `resume`, which can go on in the middle of a trial."""
+    """Return a study of a function with `resume`, so that trials continue midway."""
     return study_of(folder, train="mylab.training:counted", metrics={"loss": "lower"}, success=None, grid=None)
 
 
 def packed(folder: Path) -> Spec:
-    """Return a study of a task and models that train side by side and one after another."""
+    """Return a study of a task and models, of which one trains in vmap and the other one trial at a time."""
     return packed_study(folder, models=["mylab.models:mlp", "mylab.models:dropping"], **LONG)
 
 

@@ -70,7 +70,7 @@ RUN = "tiny.run(local=True, engine='torch')"
     ],
 )
 def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, act: str, tracking: str | None) -> None:
-    """Ctrl-C during an import, even twice, interrupts the call once, after the import; the same call then works."""
+    """Ctrl-C during an import, even twice, interrupts the call once, after the import; the next call works."""
     code = INTERRUPTED.format(module=module, act=act, tracking=tracking)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
@@ -84,7 +84,7 @@ def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, a
     ]
 
 
-def test_a_handler_of_ones_own_gets_the_interrupt(tmp_path: Path) -> None:
+def test_a_users_handler_gets_the_interrupt(tmp_path: Path) -> None:
     """A user's handler is called once, after the import, and stays installed."""
     code = """
 import os, signal, sys, threading
@@ -118,8 +118,8 @@ def handler() -> Iterator[object]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_a_second_ctrl_c_finds_the_handlers_of_before(handler: object) -> None:
-    """A second Ctrl-C finds the earlier handlers, even during their restoration."""
+def test_a_second_ctrl_c_leaves_the_earlier_handlers(handler: object) -> None:
+    """A second Ctrl-C during the restoration of handlers leaves the earlier handlers installed."""
     stop = threading.Event()
 
     def interrupted_twice() -> None:
@@ -135,8 +135,8 @@ def test_a_second_ctrl_c_finds_the_handlers_of_before(handler: object) -> None:
         interrupted_twice()
 
 
-def test_an_interrupt_of_user_code_finds_the_handlers_of_before(handler: object) -> None:
-    """An interrupt swallowed by user code is raised again at the end, and the next call notices interrupts again."""
+def test_an_interrupt_swallowed_by_user_code_is_raised_later(handler: object) -> None:
+    """An interrupt that user code swallows is raised at the end of the call, and handlers are as before."""
 
     def swallowing() -> None:
         with noting_stops():

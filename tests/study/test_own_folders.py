@@ -67,7 +67,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, *words: str, path: Path | None = None) -> str:
-    """Run Python in a folder, with another folder's modules before the installed ones; return the output."""
+    """Run Python in a folder, with PYTHONPATH set to `path` or unset; return the output."""
     # Ray, in an earlier test of this process, sets PYTHONSAFEPATH: the folder wouldn't be on Python's path.
     unset = ("STUDY_STORE", "MLFLOW_TRACKING_URI", "PYTHONSAFEPATH")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
@@ -80,13 +80,13 @@ def python(folder: Path, *words: str, path: Path | None = None) -> str:
 
 @pytest.mark.parametrize("name", ["study", "packed", "simple"])
 def test_a_project_may_have_folders_of_these_names(project: Path, name: str) -> None:
-    """Own code and built-in tasks train beside such folders, also from Python, whose path begins with the project."""
+    """Own code and built-in tasks train beside such folders, from the command line and from Python."""
     code = f"import study; study.load('{name}.yaml', tracking_uri='off').run(local=True)"
     python(project, "-c", code)
     assert len(list((project / "studies").glob("*/report/report.html"))) == 1
 
 
-def test_a_name_that_is_taken_is_told(project: Path) -> None:
+def test_an_imported_package_of_the_project_is_reported(project: Path) -> None:
     """If a process has imported the project's own `tasks`, built-in tasks are refused with a message."""
     (project / "tasks" / "__init__.py").write_text("")
     code = "import study, tasks\ntry:\n    study.load('simple.yaml')\nexcept Exception as error:\n    print(error)"
@@ -97,7 +97,7 @@ def test_a_name_that_is_taken_is_told(project: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_of_ray_are_started_there(project: Path) -> None:
-    """The same holds for Ray's workers, whose path has the working folder too."""
+    """Workers of Ray train beside such folders, although the working folder is on their path."""
     assert "report:" in python(project, "-m", "study", "run", "simple.yaml", "--tracking-uri", "off")
 
 
@@ -107,7 +107,7 @@ def test_the_service_needs_no_task(project: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     write(site, tasks__=THEIRS, units__=THEIRS)
     (site / "study").symlink_to(ROOT / "study")
-    installed(site, version="0.1.0", name="seeded-study")  # which offers nothing
+    installed(site, version="0.1.0", name="seeded-study")  # without entry points
     for words in (("study.yaml", "--local"), ("packed.yaml",)):
         run = ("-P", "-m", "study", "run", *words, "--tracking-uri", "off")
         assert "report:" in python(project, *run, path=site)

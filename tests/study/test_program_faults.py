@@ -1,6 +1,6 @@
 """Disturbed programs and folders: kills, full disks, a hanging store, and very large output.
 
-Each study runs in a process of its own, as a user's does, and each program shows its progress by a file.
+Each study runs in a process of its own, as for a user, and each program marks its progress by a file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ metrics: {loss: lower}
 fixed: {wait: WAIT}
 seeds: 2
 """
-# It waits in the middle for a signal to go on, so that a blow meets it there on any machine.
+# Each trial waits midway until the file `go` exists, so that a fault comes at the same point on any machine.
 COUNT = """
 import json, os, sys, time
 from pathlib import Path
@@ -74,7 +74,7 @@ def in_the_middle(lab: Path) -> list[int]:
 
 
 def workers_of(driver: int, programs: Sequence[int]) -> tuple[int, set[int]] | None:
-    """Return a program run by a worker of Ray, and this worker's processes; None if there is none."""
+    """Return a program run by a worker of Ray and that worker's processes; None if no worker runs a program."""
     ray = {process for process in below(driver) if b"ray::" in command_line(process)}
     for program in programs:
         if workers := {process for process in ray if program in below(process)}:
@@ -97,7 +97,7 @@ def check_whole(lab: Path) -> None:
 
 @pytest.mark.parametrize("how", ["local", "beside the driver", "ray"])
 def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: Start) -> None:
-    """A second run resumes each trial in its folder; no step is repeated, and no program remains."""
+    """After a kill of the driver, programs end, and a second run resumes each trial without repeating steps."""
     driver = study(*(["--local"] if how == "local" else ["--cpus", "2"]))
     wait_for(
         lambda: workers_of(driver.pid, in_the_middle(lab)) if how == "ray" else in_the_middle(lab),
@@ -173,7 +173,7 @@ def small_disk(lab: Path) -> Iterator[Path]:
 
 
 def test_a_disk_that_a_trial_has_filled(lab: Path, small_disk: Path) -> None:
-    """The trial fails with its reason; results wait until there is room, and none is lost."""
+    """A trial that fills the disk fails with the reason; results are stored when there is room again."""
     (lab / "fill.sh").write_text('echo "{\\"loss\\": 0.5}" > result.json\n[ "$1" = 0 ] || head -c 8M /dev/zero > big\n')
     (lab / "counting.yaml").write_text(
         "{study: counting, command: 'sh fill.sh {seed}', results: result.json, metrics: {loss: lower}, seeds: 2}"
@@ -220,7 +220,7 @@ def test_an_object_store_that_hangs_while_files_are_uploaded(lab: Path, own_s3: 
 
 
 def test_very_many_files_and_a_very_long_log(lab: Path) -> None:
-    """With 10,000 files and a log of 1 GB, the limits hold, and the run reports what wasn't kept."""
+    """With 10,000 files and a log of 1 GB, the limits hold, and the run reports dropped files and lines."""
     (lab / "much.sh").write_text(
         'i=0; while [ $i -lt 10000 ]; do : > "$i.txt"; echo x > "$i.txt"; i=$((i+1)); done\n'
         'echo first; head -c 1000000000 /dev/zero | tr "\\\\0" "x"; echo; echo last; echo "{\\"loss\\": 1}" > a.json\n'

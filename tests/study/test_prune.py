@@ -43,7 +43,7 @@ import json, sys, time
 with open("results.jsonl", "w") as file:
     for step in range(1, 28):
         print(json.dumps({"step": step, "loss": float(sys.argv[1]) + 1 / step}), file=file, flush=True)
-    while float(sys.argv[1]) > 1:  # one that is worse never ends by itself
+    while float(sys.argv[1]) > 1:  # a worse program never ends by itself
         time.sleep(0.01)
 """
 FUNCTION = {"train": "lab:train", "iterations": 27}
@@ -73,7 +73,7 @@ def outcomes(loaded: study.Study) -> dict[float, list[str]]:
 
 @pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
 def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
-    """With one worker and the best setting first, all others stop at the first rung, where their curves end."""
+    """With one worker and the best setting first, all other trials stop at the first rung, where their curves end."""
     made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     found = outcomes(made)
@@ -112,7 +112,7 @@ def test_a_program_is_stopped() -> None:
 
 
 def test_stopped_trials_are_not_counted_as_unsolved() -> None:
-    """A row with stopped trials has no rate and no mean, isn't compared, and the finding says so."""
+    """A row with stopped trials lacks rate and mean and isn't compared, and the finding says so."""
     made = loaded(prune=PRUNE, grid={"rate": RATES}, success={"loss": {"below": 0.1}})
     made.run(local=True, cpus=1)
     cells = made.cells().set_index("rate")
@@ -125,8 +125,8 @@ def test_stopped_trials_are_not_counted_as_unsolved() -> None:
     assert "2 of 3 cells have no rates" in made.finding
 
 
-def test_without_prune_they_are_trained_to_their_end() -> None:
-    """Without pruning, the trials are trained to their end; a second run of either study has nothing to do."""
+def test_without_pruning_trials_are_trained_to_their_end() -> None:
+    """Without pruning, all trials train to their end; a second run, with or without pruning, trains nothing."""
     pruned = loaded(prune=PRUNE, grid={"rate": RATES})
     pruned.run(local=True, cpus=1)
     pruned.run(local=True)
@@ -137,7 +137,7 @@ def test_without_prune_they_are_trained_to_their_end() -> None:
     assert not unpruned.trials()["trial_id"].duplicated().any()
 
 
-def test_other_studies_do_not_adopt_them() -> None:
+def test_other_studies_do_not_adopt_stopped_trials() -> None:
     loaded(prune=PRUNE, grid={"rate": RATES}).run(local=True, cpus=1)
     other = loaded(study="other", grid={"rate": RATES})
     other.run(local=True)
@@ -145,7 +145,7 @@ def test_other_studies_do_not_adopt_them() -> None:
 
 
 def test_confirming_trials_are_never_stopped() -> None:
-    """Confirming trials aren't stopped, even if worse than all compared before."""
+    """Confirming trials aren't stopped, even if they are worse than all earlier trials."""
     made = loaded(
         {**FUNCTION, "train": "lab:worse_later"},
         prune=PRUNE,
@@ -162,7 +162,7 @@ def test_confirming_trials_are_never_stopped() -> None:
 
 
 def test_a_stopped_trial_is_not_repeated() -> None:
-    """`verify` leaves a stopped trial out, because its comparisons are gone, and says so if it is named."""
+    """`verify` skips stopped trials, whose comparisons weren't stored, and refuses one by name with the reason."""
     made = loaded(prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
     certificate = made.verify(share=1.0)
@@ -185,7 +185,7 @@ def test_a_stopped_trial_is_not_repeated() -> None:
         ),
     ],
 )
-def test_a_mistake_says_what_must_hold(tables: Any, message: str) -> None:
+def test_mistakes_are_named_with_their_rules(tables: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message.replace("?", r"\?")):
         loaded(grid={"rate": RATES}, **tables)
 
@@ -198,7 +198,7 @@ def rule(**settings: Any) -> Pruning:
 
 
 def test_halving_keeps_one_of_a_factor() -> None:
-    """Ties go on, and no trial stops before enough others have come."""
+    """Halving keeps tied trials, and stops none before enough other trials have reached the rung."""
     halving = rule(method="halving", factor=3, after=2)
     assert not halving.stops(9.0, [1.0])
     others = [float(value) for value in range(8)]
@@ -213,13 +213,13 @@ def test_the_median_rule_compares_with_half_of_the_others() -> None:
 
 
 def losses(seed: int, resume: Any = None) -> Iterator[dict[str, Any]]:
-    """Be best at step 5."""
+    """Yield a loss that is best at step 5."""
     for step in range((resume or 0) + 1, 28):
         yield {"step": step, "loss": 0.2 if step == 5 else 2.0, "state": step}
 
 
 def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
-    """After an interruption, a trial is compared by its earlier best value too, and only once at each rung."""
+    """A resumed trial is compared by its best value, earlier ones included, and once at each rung."""
     rungs = StoredRungs(Store("studies").study("any")._folder, "lowest loss")
     halving = rule(method="halving", first=3, after=1)
 
@@ -239,8 +239,8 @@ def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
     assert again.finish().was_stopped is False
 
 
-def test_workers_see_what_others_had_reached(folder: Path) -> None:
-    """Workers see each other's values, and a retrained trial replaces its value."""
+def test_workers_see_each_others_values(folder: Path) -> None:
+    """Workers see each other's values at each rung; a trial trained again replaces its value."""
     place = Store("studies").study("any")._folder
     first, second, other = (StoredRungs(place, compared) for compared in ("lowest loss", "lowest loss", "lowest error"))
     other.add(3, "cell", "c", 4.0)

@@ -1,4 +1,4 @@
-"""Printed estimates: one decimal place and one unit for the estimate and its interval, in every format."""
+"""Printed estimates: estimate and interval share decimal places and unit, in every format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NARROW = st.tuples(st.floats(-1e9, 1e9), st.floats(-12, 3)).map(
 
 
 def numbers_of(text: str) -> list[tuple[Decimal, Decimal]]:
-    """Read the printed numbers, each with half a unit of its last place."""
+    """Return the printed numbers, each with half a unit of its last place."""
     found = re.findall(r"([+−]?)([\d,]*\d)(\.\d+)?(?:e(-?\d+)|([kM])?)", text)
     assert found
     return [
@@ -53,7 +53,7 @@ def test_printed_numbers_are_the_true_ones(notation, numbers):
 @settings(max_examples=300)
 @given(notation=NOTATIONS, number=NUMBERS)
 def test_lone_numbers_are_the_true_ones(notation, number):
-    """A number without an interval is within half a unit of its last place, too."""
+    """A number printed without an interval is within half a unit of its last place."""
     [(read, half_unit)] = numbers_of(notation(number))
     assert abs(read - Decimal(number)) <= half_unit
 
@@ -72,7 +72,7 @@ def test_intervals_show_their_width(numbers):
 
 @given(number=st.floats(1e-9, 1 - 1e-9))
 def test_rates_are_kept_from_their_limits(number):
-    """A rate other than 0 and 1 isn't printed as either, alone, with an interval or as per cent."""
+    """A rate other than 0 and 1 isn't printed as 0 or 1, alone, with an interval or as a percentage."""
     for text in (words.rate(number), words.rate(number, (0.0, 1.0))):
         assert 0 < numbers_of(text)[0][0] < 1
     assert words.percent(number) not in ("0%", "100%")
@@ -80,7 +80,7 @@ def test_rates_are_kept_from_their_limits(number):
 
 @given(numbers=WITH_INTERVALS | NARROW)
 def test_latex_has_the_same_digits(numbers):
-    """The half-width in LaTeX is that between the printed estimate and the printed ends."""
+    """The half-widths in LaTeX are the differences of the printed ends and the printed estimate."""
     low, value, high = numbers
     text = words.measure(value, (low, high))
     [(estimate, _), (lower, _), (upper, _)] = numbers_of(text)
@@ -103,5 +103,5 @@ def test_latex_has_the_same_digits(numbers):
     ],
 )
 def test_estimates_are_typeset_as_printed(text, typeset):
-    """Units become powers of ten, and an interval beside its estimate is typeset by its ends."""
+    """Units become powers of ten; an interval that doesn't contain its estimate is typeset by its ends."""
     assert latex.estimate(text) == typeset

@@ -72,7 +72,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figure
     assert ending == Ending.FINISHED, told
     ours, theirs = load_results("whole", tmp_path), load_results("whole", tmp_path, tracking_uri=uri)
     assert ours.summaries == theirs.summaries
-    assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has no schedule: one cell
+    assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has one cell, since it has no schedule
     pages = [{path.name: path.read_bytes() for path in write_study_report(found)} for found in (ours, theirs)]
     assert pages[0] == pages[1]
     assert "report.html" in pages[0]
@@ -81,7 +81,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figure
 
 
 def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
-    """A study that finds its trials in another one trains nothing, and publishes all of them."""
+    """A study whose trials another study has trains nothing, and publishes all trials."""
     run_here(planned(), tmp_path)
     other = planned(SPEC.replace("study: whole", "study: other"))
     ending, told = run_here(other, tmp_path, uri)
@@ -90,7 +90,7 @@ def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
     assert published(uri, "other") == {trial.id for trial in other.trials}
 
 
-def test_an_earlier_run_without_mlflow_is_made_up_for(tmp_path, uri):
+def test_trials_of_an_unpublished_run_are_published_later(tmp_path, uri):
     """Trials trained without publishing are published by the next run."""
     plan = planned()
     run_here(plan, tmp_path)
@@ -111,7 +111,7 @@ def test_mlflow_down_costs_nothing(tmp_path, uri):
 
 
 def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monkeypatch):
-    """A crashed pack gives failed trials, which are shown and counted; a second run gives their results."""
+    """A crashed pack's trials are shown and counted as failed; a second run gives their results."""
     plan = planned()
     use_engines(monkeypatch, {"crashing": Crashing()})
     ending, told = run_here(plan, tmp_path, uri, keep_going=True)
@@ -127,7 +127,7 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     assert [(s.failed, s.solved) for s in load_results("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
 
 
-def test_a_checkpoint_of_another_engine_is_not_believed(tmp_path):
+def test_a_checkpoint_of_another_engine_is_ignored(tmp_path):
     """A pack with a checkpoint of another engine starts afresh, and is stored once."""
     plan = planned()
     folder = Store(tmp_path).study("whole")
@@ -167,8 +167,8 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here that torch can use")
 @pytest.mark.parametrize("there", [True, False])
-def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
-    """With a driver but training on the CPU, a line says so; otherwise there is none."""
+def test_a_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, there):
+    """A line warns if the machine has a GPU driver but trains on the CPU; without a driver the line is missing."""
     driver = tmp_path / "nvidiactl"
     if there:
         driver.touch()
@@ -177,7 +177,7 @@ def test_a_gpu_that_torch_cannot_use_is_told_of(tmp_path, monkeypatch, there):
     assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
 
 
-def test_a_model_that_a_slower_engine_trains_is_told_of(tmp_path):
+def test_a_model_that_a_slower_engine_trains_is_reported(tmp_path):
     """A model that no fused engine trains is named, with the reason, before training starts."""
     _, told = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
     assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
@@ -188,8 +188,8 @@ def slots(has: Capacity, **options: object) -> Slots:
     return slots_of_cluster(engines, has)
 
 
-def test_lanes_of_a_cluster():
-    """The lanes are GPUs if there are any, cores on the other machines, and more for a growing cluster on request."""
+def test_slots_of_a_cluster():
+    """Slots are the GPUs, the cores of machines without GPUs, and the requested number on a growing cluster."""
     cores = Capacity(cpus=8, gpus=0, cpus_without_gpu=8)
     mixed = Capacity(cpus=24, gpus=2, cpus_without_gpu=8)
     assert slots(cores) == {"cpu": 8}
@@ -199,7 +199,7 @@ def test_lanes_of_a_cluster():
     assert slots(mixed, workers=2) == {"cuda": 2}
     assert slots(mixed, device="cuda") == {"cuda": 2}
     assert slots(mixed, device="cpu") == {"cpu": 24}
-    assert slots(mixed, engine="fused") == {"cpu": 24}  # it has no GPU
+    assert slots(mixed, engine="fused") == {"cpu": 24}  # the fused engine doesn't use GPUs
     empty = Capacity(cpus=0, gpus=0, cpus_without_gpu=0)
     assert slots(empty, workers=16) == {"cpu": 16}
     with pytest.raises(ClusterError, match=r"the cluster has 0 CPU and 0 GPU; .* --workers"):
@@ -224,7 +224,7 @@ def unmounted(root: Path) -> None:
 
 
 def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None]) -> list[str]:
-    """Strike when the second pack begins; return the packs that have begun."""
+    """Call `strike` when the second pack begins; return a list that collects the packs that have begun."""
     begun: list[str] = []
 
     class Striking(TorchEngine):
@@ -235,7 +235,7 @@ def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None])
             return super().start(pack, **given)
 
         def prepare(self, cell: object) -> None:
-            """Begin nothing."""
+            """Do nothing."""
 
     use_engines(monkeypatch, {"torch": Striking()})
     return begun
@@ -247,8 +247,8 @@ def run_pack_by_pack(root: str | Path) -> Ending:
 
 
 @pytest.mark.parametrize("strike", [renamed, removed, unmounted])
-def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
-    """After its patience, the run ends with a message: it trains no other pack, and writes nothing to the old place."""
+def test_a_run_ends_if_its_folder_vanishes(tmp_path, monkeypatch, strike):
+    """If its folder vanishes, a run ends after its patience with a message; it trains and writes nothing more."""
     root = tmp_path / "studies"
     begun = striking_second(monkeypatch, partial(strike, root))
     with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at .* just now: it was removed"):
@@ -260,8 +260,8 @@ def test_a_study_that_goes_in_mid_run_ends_it(tmp_path, monkeypatch, strike):
     assert stored == ([] if strike is removed else begun[:1])
 
 
-def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypatch):
-    """The same holds without a folder: no object is written again."""
+def test_a_run_ends_if_its_objects_vanish(s3, monkeypatch):
+    """If its objects vanish from an object store, a run ends with a message, and writes no object again."""
     url = f"{s3.bucket()}/studies"
     folder = Store(url).study("whole")._folder
 
@@ -279,7 +279,7 @@ def test_a_study_that_goes_from_an_object_store_in_mid_run_ends_it(s3, monkeypat
     assert objects() == []
 
 
-def test_a_report_begins_no_study_anew(tmp_path):
+def test_a_report_does_not_recreate_a_renamed_study(tmp_path):
     """A study that is renamed while its report is drawn gets no folder at its old place."""
     run_here(planned(), tmp_path)
     found = load_results("whole", tmp_path)
@@ -289,7 +289,7 @@ def test_a_report_begins_no_study_anew(tmp_path):
     assert not (tmp_path / "whole").exists()
 
 
-def test_a_driver_that_was_replaced_stops_in_words(tmp_path, monkeypatch):
+def test_a_replaced_driver_stops_with_a_message(tmp_path, monkeypatch):
     """A driver that was replaced by another stores no failures, and ends with a message."""
     folder = Store(tmp_path).study("whole")
     begun = striking_second(monkeypatch, folder.begin_attempt)

@@ -55,7 +55,7 @@ def states(root: Path) -> list[tuple[str, int, list[tuple[int, float]]]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the study in one go."""
+    """Run the study without interruption, and return its store."""
     root = tmp_path_factory.mktemp("undisturbed")
     ending = run(
         make_plan(parse_spec(SPEC, source="test")),
@@ -68,7 +68,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_seeds_are_added_until_claims_are_decided(undisturbed: Path) -> None:
-    """Clear claims take few seeds, and the false one is refuted; the headline says so."""
+    """Clear claims take few seeds, and the false claim is refuted; the headline has the verdicts."""
     results = load_results("claimed", undisturbed)
     assert [v.state for v in results.claims] == ["shown", "refuted", "shown"]
     seeds = {s.cell.model: s.seeds for s in results.summaries}
@@ -122,7 +122,7 @@ def test_the_report_has_verdicts_evidence_and_cost(undisturbed: Path) -> None:
     assert rows[1]["other_cell_id"] == ""
 
 
-def test_mlflow_tells_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
+def test_mlflow_shows_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
     """The description of the study's runs begins with the verdicts."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     sync(load_results("claimed", undisturbed), uri)
@@ -178,7 +178,7 @@ def test_the_plan_lists_claims(tmp_path: Path) -> None:
 
 
 def test_python_checks_claims_too(undisturbed: Path) -> None:
-    """An opened study is judged by the file that it ran with, a loaded one by its own."""
+    """An opened study is judged by the claims of its last run, a loaded study by those of its file."""
     opened = open_study("claimed", store=undisturbed).check()
     assert (opened.word, opened.are_refuted) == ("refuted", True)
     loaded = load(yaml.safe_load(SHOWN), store=undisturbed).check()
@@ -201,7 +201,7 @@ claims: [{NMU: success_rate, exceeds: 0.01}]
 
 
 def ran(root: Path, seeds: int | str) -> str:
-    """Run the study with `seeds` seeds; return the output of `study check`."""
+    """Run the study with the given seeds, and return the output of `study check`."""
     options = Options(root=root, tracking_uri=None, local=True)
     plan = make_plan(parse_spec(FEW.replace("SEEDS", str(seeds)), source="test"))
     assert run(plan, options, Console(), until_sure) == Ending.FINISHED
@@ -215,7 +215,7 @@ def error_of(root: Path) -> float:
 
 @pytest.fixture(scope="module")
 def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a study with 3 seeds, look at its claim, and run it with 6."""
+    """Run a study with 3 seeds, check its claim, and run and check it with 6; return its store."""
     root = tmp_path_factory.mktemp("raised")
     first = ran(root, 3)
     assert "undecided, and out of seeds" in first
@@ -226,7 +226,7 @@ def raised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tmp_path: Path) -> None:
+def test_raised_seeds_have_the_remaining_error(raised: Path, tmp_path: Path) -> None:
     """Every output states the remaining error, also after a second run of the same file, and in another store."""
     assert error_of(raised) == pytest.approx(0.075)
     assert "judged before at 3 seeds" in " ".join(ran(raised, 6).split())
@@ -238,8 +238,8 @@ def test_raised_seeds_have_what_earlier_looks_left_of_the_error(raised: Path, tm
     assert error_of(tmp_path / "other") == pytest.approx(0.075)
 
 
-def test_the_same_seeds_spend_nothing_and_raised_ones_do_again(raised: Path, tmp_path: Path) -> None:
-    """A return to fewer seeds repeats the earlier look; more seeds make a third one."""
+def test_only_raised_seeds_spend_error(raised: Path, tmp_path: Path) -> None:
+    """A return to fewer seeds repeats the earlier look; more seeds make a third look."""
     root = tmp_path / "store"
     shutil.copytree(raised, root)
     ran(root, 3)
@@ -250,7 +250,7 @@ def test_the_same_seeds_spend_nothing_and_raised_ones_do_again(raised: Path, tmp
     assert error_of(root) == pytest.approx(0.0875 + 0.025 + 0.025 / 8)
 
 
-def test_seeds_that_were_not_looked_at_spend_nothing(tmp_path: Path) -> None:
+def test_seeds_without_a_look_spend_no_error(tmp_path: Path) -> None:
     """A number of seeds that is changed before its trials have ended isn't a look."""
     folder = Store(tmp_path).study("raised")
     folder.write_spec(FEW.replace("SEEDS", "1000"))
@@ -258,7 +258,7 @@ def test_seeds_that_were_not_looked_at_spend_nothing(tmp_path: Path) -> None:
     assert error_of(tmp_path) == pytest.approx(0.05)
 
 
-def test_the_plan_says_what_earlier_looks_cost(raised: Path, tmp_path: Path) -> None:
+def test_the_plan_shows_the_cost_of_earlier_looks(raised: Path, tmp_path: Path) -> None:
     """The plan states the remaining error before more seeds are trained."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(FEW.replace("SEEDS", "12"))

@@ -18,12 +18,12 @@ from study.store import Store
 from tests.study.lab import PACKED_STUDY, STUDY
 
 BY_BYTES = Path(__file__).parent / "stores" / "code-by-bytes"
-"""A store of the version that compared own code byte by byte."""
+"""A store written by the version that compared own code byte by byte."""
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Return the folder of a store that doesn't exist yet."""
+    """Return the path of a store that doesn't exist yet."""
     return tmp_path / "studies"
 
 
@@ -51,7 +51,7 @@ def packs(loaded: api.Study) -> list[str]:
 
 
 def edit(folder: Path, before: str, after: str, file: str = "mylab/training.py") -> None:
-    """Replace a text in a file, which must contain it."""
+    """Replace a text in a file; the file must contain the text."""
     text = (folder / file).read_text()
     assert before in text
     (folder / file).write_text(text.replace(before, after))
@@ -66,7 +66,7 @@ def warnings(loaded: api.Study) -> list[str]:
 
 
 def test_a_comment_trains_nothing(lab: Path, store: Path) -> None:
-    """A comment or a docstring discards no result, and a reader needs no code."""
+    """Edits of comments and docstrings discard no result, and results are readable without the code."""
     _, before = run(study(lab, store))
     edit(lab, *COMMENT)
     edit(lab, '"""Return one number."""', '"""Return a number."""')
@@ -76,8 +76,8 @@ def test_a_comment_trains_nothing(lab: Path, store: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["coin", "double"])
-def test_results_of_code_whose_bytes_counted_stay_valid(name: str, lab: Path, store: Path) -> None:
-    """A store of an earlier version keeps its ids after a comment, of a function and of a task with its proofs."""
+def test_results_of_code_compared_by_bytes_stay_valid(name: str, lab: Path, store: Path) -> None:
+    """Results stored by an earlier version stay valid after a new comment, for functions and for proven tasks."""
     shutil.copytree(BY_BYTES, store)
     folder = store / name
     zipfile.ZipFile(next((folder / "code").glob("*.zip"))).extractall(lab)
@@ -113,7 +113,7 @@ def test_another_study_of_the_store_gives_its_results(lab: Path, store: Path) ->
 
 
 def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
-    """A change of the code names the file, the number of trials that it costs, and the way to keep them."""
+    """After a change of the code, plan and run name the file, the number of lost trials, and the way to keep them."""
     run(study(lab, store))
     assert warnings(study(lab, store, seeds=4)) == []
     (lab / "mylab" / "more.py").write_text("x = 1")
@@ -125,12 +125,12 @@ def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
     )
     printed, _ = run(study(lab, store))
     assert warning in printed
-    printed, _ = run(study(lab, store, seeds=4))  # the counts are those of the present code
+    printed, _ = run(study(lab, store, seeds=4))  # counts cover results of the present code
     assert "changed since" not in printed
 
 
 def test_adopted_results_count(lab: Path, store: Path) -> None:
-    """Adopted results count after a change; reports say so, no result changes, and more seeds go on."""
+    """Adopted results count after a change; reports say so, results stay unchanged, and more seeds can be added."""
     run(study(lab, store))
     before = {file: file.read_bytes() for file in (store / "mine" / "results").iterdir()}
     edit(lab, *CHANGE)
@@ -174,7 +174,7 @@ def test_an_adoption_can_be_revoked(lab: Path, store: Path) -> None:
 
 
 def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, store: Path) -> None:
-    """The next change is compared with the adopted code, and named alone."""
+    """After an adoption, the next change is compared with the adopted code, and only it is named."""
     run(study(lab, store))
     edit(lab, *CHANGE)
     study(lab, store).adopt()
@@ -183,7 +183,7 @@ def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, stor
     assert warning.startswith("mylab/__init__.py changed since 6 trials")
 
 
-def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path, store: Path, tmp_path: Path) -> None:
+def test_an_imported_adoption_does_not_change_an_existing_study(lab: Path, store: Path, tmp_path: Path) -> None:
     """A ZIP file may bring code and results, but can't adopt code for a study in the store."""
     run(study(lab, store))
     there = shutil.copytree(store, tmp_path / "there")
@@ -196,7 +196,7 @@ def test_an_imported_adoption_changes_nothing_of_a_study_that_is_there(lab: Path
 
 
 def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
-    """The error names the missing part: own code, a change, or code identified by its content."""
+    """Without own code, without a change, or with a fixed version, adoption is an error that names the reason."""
     run(study(lab, store))
     with pytest.raises(InputError, match="has no results that a change of its code discards"):
         study(lab, store).adopt()
@@ -209,7 +209,7 @@ def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
 
 
 def test_adopted_code_is_proven_by_itself(packed_lab: Path, store: Path) -> None:
-    """The proof of packing belongs to the code that ran, not to the code that it replaces."""
+    """Adopted code has its own proof of packing, separate from that of the earlier code."""
     content = PACKED_STUDY | {"models": ["mylab.models:mlp"], "seeds": 2}
     run(of_file(packed_lab, store, content))
     edit(packed_lab, "nn.Tanh(), *middle", "nn.Dropout(0.5), *middle", "mylab/models.py")

@@ -24,21 +24,21 @@ from tests.study.lab import study_of
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:
-    """Run a study in this process, and return its end and its packs."""
+    """Run a study in this process; return how it ended, and the ids of its stored packs."""
     options = Options(store, None, local=True, pack_size=4)
     ending = run(make_plan(spec), options, Console(file=StringIO()))
     return ending, sorted(Store(store).study(spec.study).pack_ids())
 
 
 def outcomes(store: Path, name: str = "mine") -> dict[tuple[int, int], str]:
-    """Return the outcomes that a reader of the study sees, by seed and width."""
+    """Return the outcomes in a study's results, by seed and width."""
     table = load_results(name, store).table
     columns = (table[column].to_pylist() for column in ("seed", "width", "outcome"))
     return {(seed, width): outcome for seed, width, outcome in zip(*columns, strict=True)}
 
 
 def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
-    """All trials have a result and a report; a second run trains nothing, and reading needs no code."""
+    """A run gives all results and a report; a second run trains nothing, and reading doesn't need the code."""
     store = tmp_path / "studies"
     ending, packs = trained(study_of(lab), store)
     assert ending is Ending.FINISHED
@@ -77,21 +77,21 @@ def test_each_cell_that_trains_has_its_running_value(
         assert re.search(rf"^  width {width}: accuracy \S+ on average of \d trials? so far$", printed, re.MULTILINE)
 
 
-def test_a_report_shows_the_criterion_and_what_tells_rows_apart(lab: Path, tmp_path: Path) -> None:
-    """Learning curves have the line of their metric's bound, and columns constant over all trials are left out."""
+def test_a_report_shows_the_criterion_and_the_distinguishing_columns(lab: Path, tmp_path: Path) -> None:
+    """Learning curves show the bound of their metric as a line, and constant columns are left out."""
     store = tmp_path / "studies"
     trained(study_of(lab), store)
     content = assemble_report(load_results("mine", store))
     assert content.rows.keys == ("width",)
     assert [curve.threshold for curve in content.learning] == [0.9, 0.9]
-    trained(study_of(lab, success={"loss": {"below": 0.3}}), store)  # the curves are of the accuracy
+    trained(study_of(lab, success={"loss": {"below": 0.3}}), store)  # curves show the accuracy
     assert {curve.threshold for curve in assemble_report(load_results("mine", store)).learning} == {None}
     trained(study_of(lab, success={"accuracy": {"at_least": 0.5, "below": 0.8}}), store)
     assert {curve.threshold for curve in assemble_report(load_results("mine", store)).learning} == {0.5}
 
 
 def test_another_criterion_trains_nothing(lab: Path, tmp_path: Path) -> None:
-    """A new criterion judges stored trials by their metrics and curves, without training; so does the old one again."""
+    """A new criterion, or the old one again, judges stored trials by metrics and curves, without training."""
     store = tmp_path / "studies"
     first, packs = trained(study_of(lab), store)
     before = outcomes(store)
@@ -127,7 +127,7 @@ def test_edited_code_is_another_study_of_the_same_name(lab: Path, tmp_path: Path
     assert trained(study_of(lab), store)[1] == packs
 
 
-def test_only_what_failed_runs_again(lab: Path, tmp_path: Path) -> None:
+def test_only_failed_trials_run_again(lab: Path, tmp_path: Path) -> None:
     """An error fails its trial alone, with the user's own line; the next run calls only that trial again."""
     store = tmp_path / "studies"
     spec = study_of(lab, fixed={"fail": "raise"}, grid=None, version=1)

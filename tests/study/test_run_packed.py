@@ -24,14 +24,14 @@ EASY = {"success": {"test_accuracy": {"at_least": 0.0}}}
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, str, list[str]]:
-    """Run a study in this process, and return its end, its output, and its packs."""
+    """Run a study in this process; return how it ended, its output, and the ids of its stored packs."""
     console = Console(file=StringIO(), width=200)
     ending = run(make_plan(spec), Options(store, None, local=True, pack_size=4), console)
     return ending, console.file.getvalue(), sorted(Store(store).study(spec.study).pack_ids())
 
 
 def test_a_study_runs_once(packed_lab: Path, tmp_path: Path, figures: None) -> None:
-    """All trials have a result; a second run trains nothing; the report needs no code, and shows the task's metrics."""
+    """A run gives all results; a second run trains nothing; the report shows the task's metrics without its code."""
     store = tmp_path / "studies"
     ending, _, packs = trained(packed_study(packed_lab, **EASY), store)
     assert ending is Ending.FINISHED
@@ -47,8 +47,8 @@ def test_a_study_runs_once(packed_lab: Path, tmp_path: Path, figures: None) -> N
     assert load_results("spirals", store).counts["done"] == 9
 
 
-def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: Path) -> None:
-    """The proof is made once and kept in the study's folder, and every training run states its reason."""
+def test_a_run_states_why_trials_train_one_by_one(packed_lab: Path, tmp_path: Path) -> None:
+    """Proofs of packing are stored once; every run that trains states the reasons of failed proofs."""
     store, models = tmp_path / "studies", ["mylab.models:mlp", "mylab.models:dropping"]
     _, text, _ = trained(packed_study(packed_lab, models=models), store)
     reason = "trials of mylab.models:dropping train one after another: they can't be one array program: Dropout"
@@ -69,8 +69,8 @@ def test_the_user_reads_why_trials_train_one_by_one(packed_lab: Path, tmp_path: 
     assert sorted(json.loads(folder.read_file(LAYOUTS) or b"{}")) == sorted(layouts)
 
 
-def test_the_plan_says_what_it_would_take(packed_lab: Path, tmp_path: Path) -> None:
-    """Packs of own tasks are proven and measured like others, and nothing is written."""
+def test_the_plan_measures_own_tasks(packed_lab: Path, tmp_path: Path) -> None:
+    """The plan proves and measures packs of own tasks, and writes nothing."""
     store = tmp_path / "studies"
     plan = make_plan(packed_study(packed_lab, models=["mylab.models:mlp", "mylab.models:dropping"]))
     console = Console(file=StringIO(), width=200)

@@ -31,17 +31,17 @@ def trained(spec: Spec, store: Path, uri: str | None = None) -> str:
 
 
 def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tmp_path: Path) -> None:
-    """Each question has the bound of its own references, named in its trials; stored rows are finished."""
+    """Each question has its own references' bound, named in its trials; stored trials have the outcome finished."""
     store = tmp_path / "studies"
     spec = reference_study(packed_lab, grid={"size": [2, 3]}, seeds=4)
     text = trained(spec, store)
     assert "0 diverged" in text
-    assert "solved ·" not in text  # unknown while it runs, and so not shown
+    assert "solved ·" not in text  # unknown during the run
     results = load_results("products", store)
     rows = results.table.to_pylist()
-    assert "Exact" not in results.headline  # it knows the answer, and is compared with nobody
+    assert "Exact" not in results.headline  # references aren't compared
     assert results.headline.endswith("references are not counted.")
-    assert results.contrasts.pairs == ()  # sizes are questions, and each has one method
+    assert results.contrasts.pairs == ()  # each size is a question with one method
     assert {summary.cell.model for summary in results.summaries} == {EXACT, "NMU"}
     for size in (2, 3):
         of_size = [row for row in rows if row["size"] == size]
@@ -57,7 +57,7 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
 
 
 def test_further_references_judge_all_trials_anew(packed_lab: Path, tmp_path: Path) -> None:
-    """More seeds train only those; the bound is that of all references, and metrics keep their bits."""
+    """Added seeds train only the new trials; the bound uses all references, and metrics keep their bits."""
     store = tmp_path / "studies"
     trained(reference_study(packed_lab), store)
     before = {row["trial_id"]: row for row in load_results("products", store).table.to_pylist()}
@@ -68,12 +68,12 @@ def test_further_references_judge_all_trials_anew(packed_lab: Path, tmp_path: Pa
     assert {row["criterion"].partition("(")[2] for row in after.values()} == {"99% prediction bound of 6 references)"}
     for trial, row in before.items():
         assert (row["test_loss"], row["training_s"]) == (after[trial]["test_loss"], after[trial]["training_s"])
-    trained(reference_study(packed_lab), store)  # the earlier file: unplanned references set no bound
+    trained(reference_study(packed_lab), store)  # with the earlier file, unplanned references are ignored
     assert {row["trial_id"]: row for row in load_results("products", store).table.to_pylist()} == before
 
 
 def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
-    """With one reference, trials are finished, and the user reads why."""
+    """With one reference, trials are finished, and output and report give the reason."""
     store = tmp_path / "studies"
     text = trained(reference_study(packed_lab, seeds=1), store)
     assert set(load_results("products", store).table["outcome"].to_pylist()) == {"finished"}
@@ -81,7 +81,7 @@ def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
 
 
 def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Path) -> None:
-    """`keep` selects references; the others are counted in a note, and judged too."""
+    """`keep` selects references; a note counts the dropped ones, which are judged like other trials."""
     store = tmp_path / "studies"
     trained(reference_study(packed_lab, seeds=5), store)
     losses = [
@@ -109,8 +109,8 @@ def test_learning_curves_have_the_bound_of_their_question(packed_lab: Path, tmp_
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Deprecations of MLflow and its dependencies are theirs to fix.
-def test_mlflow_shows_what_the_report_does(packed_lab: Path, tmp_path: Path) -> None:
-    """Trials are published as finished during the run; at its end, MLflow has their last judgements."""
+def test_mlflow_and_report_show_the_same_outcomes(packed_lab: Path, tmp_path: Path) -> None:
+    """Trials are published as finished during the run; at its end, MLflow has their outcomes by the bounds."""
     store, uri = tmp_path / "studies", f"sqlite:///{tmp_path / 'mlflow.db'}"
     for seeds in (2, 3):
         trained(reference_study(packed_lab, seeds=seeds), store, uri)
@@ -121,5 +121,5 @@ def test_mlflow_shows_what_the_report_does(packed_lab: Path, tmp_path: Path) -> 
         assert theirs.counts == ours.counts
         assert sync(ours, uri) == 0
     assert len(published(uri, "products")) == 6
-    trained(reference_study(packed_lab, seeds=3), store, uri)  # nothing is left to do, nor to publish
+    trained(reference_study(packed_lab, seeds=3), store, uri)  # trains and publishes nothing
     assert len(published(uri, "products")) == 6

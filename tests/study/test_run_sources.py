@@ -52,13 +52,13 @@ def run_here(root: Path, text: str = SPEC) -> None:
 
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the study."""
+    """Run the study, and return its store."""
     root = tmp_path_factory.mktemp("crossed")
     run_here(root)
     return root
 
 
-def test_plain_seeds_of_before_are_not_trained_again(crossed: Path) -> None:
+def test_plain_seeds_of_an_earlier_study_are_adopted(crossed: Path) -> None:
     """Trials with equal init and data seeds are adopted from a study with a count of seeds."""
     before = {r.trial.id: r.best_iteration for r in table_results(Store(crossed).study("crossed").read_results())}
     plain = SPEC.replace("study: crossed", "study: plain").replace("{init: 6, data: 5}", "5")
@@ -80,11 +80,11 @@ def test_a_study_that_goes_on_with_until_judges_by_plain_seeds(tmp_path: Path) -
     assert results.counts["done"] == 4
     after = {r.trial.id for r in table_results(Store(tmp_path).study("crossed").read_results())}
     assert before <= after
-    assert len(after - before) == 2  # seeds 0 and 1 are those of init 0, data 0 and of init 1, data 1
+    assert len(after - before) == 2  # init 0 with data 0, and init 1 with data 1, are seeds 0 and 1
 
 
 def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
-    """A trial of combined seeds, trained alone, has the stored bits, and names its seeds."""
+    """A trial of combined seeds, repeated alone, has the stored bits; the output names its seeds."""
     results = table_results(Store(crossed).study("crossed").read_results())
     trial = next(r.trial for r in results if r.trial.sources == Sources(4, 2))
     (again,) = repeat(planned(), str(crossed), [trial.id])
@@ -94,7 +94,7 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
     assert "\nINIT_SEED, DATA_SEED = 4, 2\nEVALUATION_SEED = 0x5EED0FE7A1" in text
 
 
-def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> None:
+def test_the_report_shows_the_share_of_each_source(figures, crossed: Path) -> None:
     """The report has shares with intervals, the gain from more trials, a figure, sources.csv and a headline."""
     results = load_results("crossed", crossed)
     assert re.match(r"Of the variance of success, init seeds make .*% and data seeds make .*%\. ", results.headline)
@@ -117,8 +117,8 @@ def test_the_report_says_which_randomness_matters(figures, crossed: Path) -> Non
     assert "their combination" in shown.output
 
 
-def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -> None:
-    """The rate's interval is wider than for independent trials, and tests are of independent seeds."""
+def test_intervals_and_tests_allow_for_shared_seeds(crossed: Path) -> None:
+    """The rate's interval is wider than for independent trials, and tests use independent seeds."""
     results = load_results("crossed", crossed)
     for summary in results.summaries:
         low, high = summary.success_rate_interval or (np.nan, np.nan)
@@ -137,7 +137,7 @@ def test_intervals_and_tests_do_not_take_trials_for_independent(crossed: Path) -
 
 
 def test_published_numbers_are_not_tested_against(tmp_path: Path) -> None:
-    """A study that repeats a published cell with combined seeds says that it isn't tested, and why."""
+    """A repetition of a published cell with combined seeds isn't tested; a note gives the reason."""
     text = (
         "{study: simple, task: {name: simple}, models: [NMU], seeds: {init: 2, data: 2}, fixed: {stop: when_decided}}"
     )
@@ -148,7 +148,7 @@ def test_published_numbers_are_not_tested_against(tmp_path: Path) -> None:
 
 
 def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
-    """Runs of combined seeds have a parameter for each source, and a name with the seeds."""
+    """Runs with combined seeds have a parameter for each source, and a name with the seeds."""
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     sync(load_results("crossed", crossed), uri)
     client = mlflow.MlflowClient(uri)
@@ -190,7 +190,7 @@ def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
 
 
 def test_an_array_has_an_axis_a_source() -> None:
-    """Numbers are placed by their seeds, in any order of trials; without combined seeds there is no array."""
+    """An array has numbers at the places of their seeds, in any order of trials; without combined seeds it is None."""
     sources = [Sources(i, j) for i in (5, 2, 9) for j in (1, 0)]
     array = source_array(
         np.array([source.seed for source in sources]),
@@ -202,7 +202,7 @@ def test_an_array_has_an_axis_a_source() -> None:
 
 
 def test_the_plan_counts_seeds_by_source(tmp_path: Path) -> None:
-    """`study plan` writes the product, and that nested data seeds belong to each init seed."""
+    """`study plan` prints the product of seeds; nested data seeds are printed per init seed."""
     mine = tmp_path / "mine.yaml"
     mine.write_text(SPEC)
     told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "none")).output

@@ -49,7 +49,7 @@ protocol: {iterations: 4000, evaluate_every: 100, evaluation_rows: 50}
 success: {threshold: 0.1}
 """
 APART = SPEC.replace("half_width: 0.2", "different_from: linear")
-# With many more rounds.
+# A study with many more rounds.
 LONG = (
     SPEC.replace("0.01", "0.001")
     .replace("4000", "20000")
@@ -69,7 +69,7 @@ def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **op
 
 
 def bits(root: Path, name: str = "sure") -> list[Result]:
-    """Return the part of the results that doesn't depend on the way of running."""
+    """Return a study's results, sorted by trial, with training times set to 0."""
     return builders.bits(Store(root).study(name))
 
 
@@ -91,15 +91,15 @@ def seeds_by_model(root: Path, name: str = "sure") -> dict[str, list[int]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the study in one go."""
+    """Run the study without interruption, and return its store."""
     root = tmp_path_factory.mktemp("undisturbed")
     ending, told = run_here(root)
     assert ending == Ending.FINISHED, told
     return root
 
 
-def test_it_runs_until_each_cell_is_sure(undisturbed):
-    """A cell has the first number of seeds with a narrow interval, or the maximum; the report says which."""
+def test_a_study_runs_until_each_cell_is_sure(undisturbed):
+    """A cell has the first number of seeds with a narrow interval, or the maximum; the report marks undecided cells."""
     found = load_results("sure", undisturbed)
     sampling = statistics.FixedWidth(0.2, 6, 24)
     solved = {(r.trial.cell.model, r.trial.seed) for r in bits(undisturbed) if str(r.outcome) == "solved"}
@@ -115,10 +115,10 @@ def test_it_runs_until_each_cell_is_sure(undisturbed):
     assert {s.success_rate_by for s in found.summaries} == {"Clopper-Pearson (calibrated)"}
     page = next(path for path in write_study_report(found) if path.name == "report.html").read_text(encoding="utf-8")
     assert "cells have an interval as narrow as asked for" in page
-    assert "left out" in page  # trends and tests, which take the number of seeds as fixed
+    assert "left out" in page  # tests and trends that require a fixed number of seeds
 
 
-def test_run_again_it_trains_nothing(undisturbed):
+def test_a_second_run_trains_nothing(undisturbed):
     """A second run writes no results, and the report is the same."""
     folder = Store(undisturbed).study("sure")
     assert folder.path is not None
@@ -131,7 +131,7 @@ def test_run_again_it_trains_nothing(undisturbed):
     assert cells_file(undisturbed) == cells
 
 
-def test_how_it_is_packed_changes_nothing(tmp_path, undisturbed):
+def test_pack_sizes_change_no_result(tmp_path, undisturbed):
     """Small packs request the same trials, with the same bits."""
     ending, told = run_here(tmp_path, pack_size=4)
     assert ending == Ending.FINISHED, told
@@ -147,13 +147,13 @@ def study(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.slow
-def test_killed_midway_and_run_again_it_is_the_same(study, tmp_path):
+def test_a_killed_study_reaches_the_same_trials(study, tmp_path):
     """After SIGKILL in a later round, a second run reaches the undisturbed trials, bits and cells."""
     assert run_here(tmp_path / "undisturbed", LONG)[0] == Ending.FINISHED
     undisturbed = bits(tmp_path / "undisturbed")
     root = tmp_path / "studies"
     folder = Store(root).study("sure")
-    # More results than the first batches have: the plan has grown, and isn't done.
+    # There are more results than in the first batches, so the plan has grown, and isn't finished.
     strikes = blow(tmp_path / "struck", PACK_STORED, signal.SIGKILL, count=13)
     driver = study("--pack-size", "1", **strikes)
     told, _ = driver.communicate(timeout=DEADLINE_S)
@@ -225,7 +225,7 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
 
 
 def test_mlflow_has_one_run_a_trial(tmp_path, uri):
-    """Over any number of rounds, each trial is published once, and none is left."""
+    """Over all rounds, each trial is published exactly once."""
     ending, told = run_here(tmp_path, tracking_uri=uri)
     assert ending == Ending.FINISHED, told
     done = {result.trial.id for result in bits(tmp_path)}
@@ -240,7 +240,7 @@ def test_mlflow_has_one_run_a_trial(tmp_path, uri):
     assert load_results("sure", tmp_path, tracking_uri=uri).verdicts == found.verdicts
 
 
-def test_cells_are_told_apart(tmp_path):
+def test_cells_stop_when_they_are_distinguished(tmp_path):
     """Compared with a model that never succeeds, both cells stop together, and the report has the test."""
     ending, told = run_here(tmp_path, APART)
     assert ending == Ending.FINISHED, told
@@ -263,7 +263,7 @@ def shown(text: str, root: Path) -> str:
     return told.getvalue()
 
 
-def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
+def test_the_plan_shows_the_expected_seeds(tmp_path):
     """Without results, every cell is expected to need the mean over all rates; nothing is written."""
     sampling = statistics.FixedWidth(0.2, 6, 24)
     told = shown(SPEC, tmp_path)
@@ -274,7 +274,7 @@ def test_the_plan_says_how_many_seeds_are_expected(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_plan_says_what_is_left(tmp_path):
+def test_the_plan_shows_the_remaining_seeds(tmp_path):
     """After another study's first batch, the expected number follows from a cell's own rate: far fewer near 0."""
     first = SPEC.replace("study: sure", "study: first").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "6")
     assert run_here(tmp_path, first)[0] == Ending.FINISHED

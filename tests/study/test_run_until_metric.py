@@ -21,13 +21,13 @@ UNTIL = {"half_width": 0.05, "metric": "loss", "max": 100}
 
 
 def test_a_functions_mean_is_learned(lab: Path, tmp_path: Path) -> None:
-    """Without a criterion, each cell gets seeds until the mean of its loss is known; page and plan say it."""
+    """Without a criterion, each cell gets seeds until its mean loss is known; page and plan show the means."""
     spec = study_of(lab, train="mylab.training:once", metrics={"loss": "lower"}, success=None, seeds={"until": UNTIL})
     store = tmp_path / "studies"
     options = Options(store, None, local=True, pack_size=20)
     assert run(make_plan(spec), options, Console(file=StringIO())) is Ending.FINISHED
     results = load_results("mine", store)
-    wide, narrow = results.verdicts  # a uniform number in [0, 1), and a quarter of it
+    wide, narrow = results.verdicts  # losses are uniform in [0, 1), and a quarter of that
     assert narrow.is_sure
     assert narrow.seeds == 40 < wide.seeds
     assert narrow.mean == pytest.approx(0.125, abs=0.05)

@@ -29,8 +29,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def test_the_order_of_strength(here, monkeypatch):
-    """The first of command line, environment, local file, user file and default counts."""
+def test_the_order_of_precedence(here, monkeypatch):
+    """Command line, environment, local file, user file and default apply in this order; the first one wins."""
 
     def store(*words: str) -> str:
         told = CliRunner().invoke(main, ["show", "nothing", *words]).output
@@ -50,7 +50,7 @@ def test_the_order_of_strength(here, monkeypatch):
     assert store("--store", "lines") == "lines"
 
 
-def test_every_mistake_in_one_message(here):
+def test_one_message_has_every_mistake(here):
     """All mistakes of both files are in one message, with exit code 2, the nearest name, and no password."""
     (here / "study.toml").write_text(
         "stor = 'a'\ncluster = 5\ntracking_uri = 'http://me:hunter2@host'\n[server]\nport = 1\n"
@@ -80,7 +80,7 @@ def test_invalid_toml_is_refused(here, content):
 
 
 def test_passwords_in_addresses():
-    """An address with a password is refused without repeating it; others pass."""
+    """An address with a password is refused without repeating it; other addresses are accepted."""
     for address in (
         "postgresql+psycopg://me:hunter2@db/mlflow",
         "postgresql://me:hun/hunter2@db/mlflow",
@@ -205,7 +205,7 @@ def test_defaults_are_the_same_wherever_a_study_runs():
         assert params["yes"] is False
 
 
-def test_a_job_is_given_all_that_was_submitted():
+def test_a_job_gets_all_submitted_options():
     """Options of a submission reach the job's command unchanged, whatever their type."""
     given = {
         "tracking_uri": "http://127.0.0.1:5000", "engine": "torch", "device": "cuda", "pack_size": 8, "workers": 3,
@@ -236,7 +236,7 @@ def test_a_job_is_given_all_that_was_submitted():
         (("keep",), "study keep -- run FILE"),
     ],
 )
-def test_bad_input_is_told_before_anything_is_sent(words, told):
+def test_bad_input_is_reported_before_anything_is_sent(words, told):
     """A wrong file, address or option ends with exit code 2 and a message before anything is sent."""
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2, done.output

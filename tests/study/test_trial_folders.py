@@ -45,7 +45,7 @@ def train(seed, *, width=4, fail=False, trial: Trial):
 
 @seeded
 def here(seed, *, trial: Trial):
-    """Run where the trial's folder is, in a process of its own."""
+    """Return a loss of 1 if the working folder is the trial's folder, in a process of its own."""
     Path("written.txt").write_text("x")
     print("error", file=sys.stderr)
     return {"loss": float(Path.cwd() == trial.folder)}
@@ -54,7 +54,7 @@ def here(seed, *, trial: Trial):
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a working folder with a module `mine`."""
+    """Yield a working folder with a module `mine`."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "lab"
     folder.mkdir()
@@ -124,7 +124,7 @@ def test_a_process_of_its_own_runs_in_the_folder(lab: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ray
 def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
-    """The log has all output, also of libraries and programs; of two workers, each trial has its own."""
+    """A trial's log has all of its output, also from libraries and programs, and none of other trials."""
     (lab / "mine.py").write_text(
         "import os, subprocess\nfrom study import seeded\n\n@seeded\ndef train(seed):\n"
         "    print(f'seed {seed}')\n    os.write(2, b'written\\n')\n"
@@ -138,7 +138,7 @@ def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
 
 
 def test_a_trial_that_goes_on_adds_to_its_log(lab: Path) -> None:
-    """After a stop at a checkpoint, the log keeps its text, and repeats only repeated work."""
+    """A trial resumed from a checkpoint appends to its log; only lines of repeated work are repeated."""
     content = {"study": "s", "train": "mine:train", "metrics": {"loss": "lower"}, "seeds": 1}
     spec = parse_spec(json.dumps(content), source="s.yaml", folder=lab)
     (trial,) = make_plan(spec).trials
@@ -244,7 +244,7 @@ def _log(study, trial: Trial) -> str:
 
 
 def _linked(folder: Path) -> dict[str, list[str]]:
-    """Return the files of trials linked by a report's page."""
+    """Return the linked files on a report's page, by trial."""
     trials = (folder / "report.html").read_text().partition('id="trials">')[2].partition("</script>")[0]
     linked: dict[str, list[str]] = json.loads(trials)["files"]
     return linked

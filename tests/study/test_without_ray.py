@@ -34,7 +34,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 
 def fake_release(folder: Path, version: str) -> None:
-    """Install only the metadata of a release of Ray in a folder."""
+    """Write only the metadata of a release of Ray into a folder."""
     info = folder / f"ray-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ray\nVersion: {version}\n")
@@ -88,7 +88,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     hidden = set[str]().union(
         *(entries(distribution) for distribution in installed if canonicalize_name(distribution.name) in added)
     )
-    hidden -= set[str]().union(*others)  # folders that several distributions share, such as `google`
+    hidden -= set[str]().union(*others)  # keep folders that several distributions share, such as `google`
     assert {"ray", "tensorboardX", "aiohttp_cors"} <= hidden
     for entry in here.iterdir():
         if entry.name not in hidden:
@@ -103,7 +103,7 @@ def command(base: str, folder: Path, *words: str) -> subprocess.CompletedProcess
 
 
 def bits(store: Path) -> list[Result]:
-    """Return the results of the study `little`, without times."""
+    """Return the results of the study `little`, sorted by trial, with training times set to 0."""
     results = table_results(Store(store).study("little").read_results())
     return sorted((replace(result, training_s=0.0) for result in results), key=lambda result: result.trial.id)
 

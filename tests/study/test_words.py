@@ -13,8 +13,8 @@ from tasks.arithmetic.symbols import SYMBOLS
 from tests.study.builders import published_cell
 
 
-def test_models_carry_the_fields_symbols():
-    """No two models look alike, in figures or in LaTeX; an unknown model keeps its name."""
+def test_models_have_the_fields_symbols():
+    """Models have distinct symbols, in figures and in LaTeX; an unknown model keeps its name."""
     assert set(SYMBOLS.model_symbols) <= set(MODELS)
     for write in (words.symbol, partial(latex.latex_value, "model")):
         assert len({write(model) for model in MODELS}) == len(MODELS)
@@ -23,7 +23,7 @@ def test_models_carry_the_fields_symbols():
 
 @pytest.mark.parametrize(("symbol", "model"), SYMBOLS.model_names.items())
 def test_published_symbols_are_the_models(symbol, model):
-    """A model reads the same under its name in study files and in the published tables."""
+    """A model has the same symbol under its name in study files and in the published tables."""
     assert words.symbol(symbol) == words.symbol(model)
     assert latex.latex_value("model", symbol) == latex.latex_value("model", model)
 

@@ -50,7 +50,7 @@ def test_a_run_on_ray_imports_nothing_of_the_working_folder(tmp_path):
 
 
 def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
-    """With `python -m study`, only this package's own name is found in the working folder."""
+    """`python -m study` imports nothing but this package's own name from the working folder."""
     trapped = lay_traps(tmp_path, *MODULES)
     done = run(tmp_path, sys.executable, "-m", "study", "schema")
     assert trapped() == []

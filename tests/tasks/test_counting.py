@@ -1,4 +1,4 @@
-"""The counting task: counts and sums of digits by its protocol, and networks that learn from the end alone."""
+"""The counting task: counts and sums of digits, and networks that learn from the last output alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODELS = ["NAC-add", "NAU", "NALU", "LSTM", "GRU", "RNN-tanh", "RNN-ReLU", "refe
 
 
 class Oracle(nn.Module):
-    """A reader with the right numbers for any images."""
+    """A reader that outputs the right numbers, whatever its images."""
 
     def __init__(self, task: Counting, part: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ def test_targets_are_counts_and_sums():
         assert total.tolist() == [sum(row)]
 
 
-def test_a_batch_shows_the_digits_that_its_labels_say():
+def test_images_of_a_batch_have_its_labels():
     """Pixels and labels are of the same training images."""
     pixels, labels, places = batch(COUNT, 5)
     part = digits()["train"]
@@ -74,7 +74,7 @@ def test_an_epoch_shows_each_training_image_once():
 
 
 def test_tests_have_each_length():
-    """A length of 1 shows each image once, validation is as long as training, and lengths are independent."""
+    """Tests of length 1 show each image once; validation has the training length; lengths are independent."""
     _, labels, windows = evaluated(COUNT)
     assert {name: tuple(window.shape) for name, window in windows.items()} == {
         "_at_1": (397, 1),
@@ -99,7 +99,7 @@ def test_sequences_are_the_same_everywhere():
 
 
 @pytest.mark.parametrize("task", [COUNT, SUM])
-def test_the_reference_is_exact_once_it_reads(task):
+def test_the_reference_is_exact_with_a_right_reader(task):
     """With the right numbers from the reader, errors are 0, and accuracy and R² are 1."""
     for purpose in (Purpose.VALIDATION, Purpose.TEST):
         network = builder_of(task, "reference")()
@@ -112,7 +112,7 @@ def test_the_reference_is_exact_once_it_reads(task):
 @pytest.mark.parametrize("task", [COUNT, SUM])
 @pytest.mark.parametrize("name", ["NAU", "NAC-add"])
 def test_an_exact_unit_has_no_error(task, name):
-    """With weights of 1 for the input and its own state, the cell accumulates at any length."""
+    """With weights of 1 for its input and its state, a cell accumulates without error at any length."""
     network = builder_of(task, name)()
     network.images = Oracle(task, "test")
     size = network.reader.cell.hidden_size
@@ -125,7 +125,7 @@ def test_an_exact_unit_has_no_error(task, name):
 
 
 def test_metrics_are_as_defined():
-    """Errors are over sequences and counts; a digit is the largest count, or the rounded sum."""
+    """Errors are means over sequences and counts; a digit is recognised by the largest count or the rounded sum."""
     labels = {"_at_1": torch.tensor([[2], [0]]), "_at_10": torch.full((1, 10), 4)}
     two, four = torch.zeros(2, 10), torch.zeros(1, 10)
     two[0, 2], two[1, 1], four[0, 4], four[0, 5] = 0.75, 0.5, 10.0, torch.inf
@@ -146,7 +146,7 @@ def test_metrics_are_as_defined():
 
 @pytest.mark.parametrize("task", [COUNT, SUM, Counting(test_lengths=(10, 20)), COUNT.for_proof()])
 def test_declared_metrics_are_measured(task):
-    """Declared and measured metrics are the same, except for that of the engine."""
+    """Declared metrics are the measured ones and the engine's."""
     network = builder_of(task, "GRU")()
     measured = {
         f"{purpose.name.lower()}_{name}"
@@ -158,7 +158,7 @@ def test_declared_metrics_are_measured(task):
 
 @pytest.mark.parametrize("task", [COUNT, SUM])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_end_teaches_to_read(task, name):
+def test_the_last_output_trains_the_reader(task, name):
     """The gradient of the loss reaches every layer that reads images."""
     torch.manual_seed(0)
     network = builder_of(task, name)()
@@ -180,7 +180,7 @@ def test_outputs_of_the_reading_network():
 
 @pytest.mark.parametrize(("task", "size"), [(COUNT, 10), (SUM, 1)])
 def test_models_have_the_size_of_the_output(task, size):
-    """A unit's state is the output; another cell has 32 numbers, or the given size, and a linear readout."""
+    """A unit's state is the output; other cells have 32 numbers or the given size, and a linear readout."""
     for name in ("NAC-add", "NAU", "NALU", "linear"):
         reader = builder_of(task, name)().reader
         assert (reader.cell.unit.in_features, reader.cell.unit.out_features) == (2 * size, size)
@@ -194,8 +194,8 @@ def test_models_have_the_size_of_the_output(task, size):
     assert isinstance(builder_of(task, "NMU")().reader.cell.unit, UNITS["NMU"])
 
 
-def test_each_image_is_read_once_whatever_sequences_share_it():
-    """The output of a sequence is that of its images, in their order."""
+def test_each_image_is_read_once():
+    """Each image is read once, and outputs equal those of sequences read separately."""
     network = ImageSequenceReader(Oracle(SUM, "test"), SequenceReader(ReferenceCell("sum"), nn.Identity()))
     labels = digits()["test"].labels
     first, second = torch.tensor([[0, 1, 2]]), torch.tensor([[5, 0], [3, 3]])
@@ -232,8 +232,8 @@ def test_bad_fields_are_refused(fields, message):
         Counting(**fields)
 
 
-def test_images_may_be_of_ones_own(mnist_folder: Path):
-    """The convolutional network reads own images of 28 x 28 to ten numbers, and their trials train one by one."""
+def test_own_images_can_be_used(mnist_folder: Path):
+    """Own images of 28 x 28 are read by the convolutional network, and such trials train one by one."""
     digest = "sha256:" + "1" * 64
     provide_data(digest, mnist_folder)
     task = Counting(images=digest, train_length=2, test_lengths=(1,), batch_size=3, evaluation_rows=5)

@@ -18,15 +18,15 @@ def stream() -> Stream:
     return Stream([0], 0, Purpose.TEST)
 
 
-def test_it_is_trained_within_and_tested_beyond():
-    """It trains on the 11 integers up to 5, and tests on the 41 up to 20."""
+def test_training_and_test_ranges():
+    """The task trains on the 11 integers from -5 to 5, and tests on the 41 from -20 to 20."""
     assert TASK.draw(stream())[0].flatten().tolist() == list(range(-5, 6))
     assert TASK.evaluation(stream(), Purpose.TEST)[1].flatten().tolist() == list(range(-20, 21))
     assert len(TASK.evaluation(stream(), Purpose.TRAIN)[0]) == 11
 
 
-def test_errors_are_where_their_names_say():
-    """A model that is 1 too high below 0, and right elsewhere, has its errors there."""
+def test_errors_belong_to_the_numbers_of_their_names():
+    """A model that is 1 too high below 0 has errors in the metrics of these numbers only."""
     test = TASK.evaluation(stream(), Purpose.TEST)
     errors = {name: value.item() for name, value in TASK.measure(test[0] + (test[0] < 0), test).items()}
     assert [errors[f"error_at_{x}"] for x in (-20, -1, 0, 20)] == [1, 1, 0, 0]
@@ -39,7 +39,7 @@ def test_errors_are_where_their_names_say():
 
 @pytest.mark.parametrize("name", Identity.model_names)
 def test_each_activation_stands_after_each_hidden_layer(name):
-    """There are three activations with own parameters, between linear layers of 8 with small initial weights."""
+    """A network has three activations with own parameters, between linear layers of 8 with small initial weights."""
     network = builder_of(TASK, name)()
     linear, activations = list(network)[::2], list(network)[1::2]
     assert [layer.weight.shape for layer in linear] == [(8, 1), (8, 8), (8, 8), (1, 8)]
@@ -51,7 +51,7 @@ def test_each_activation_stands_after_each_hidden_layer(name):
 
 
 def test_activations_are_those_of_the_figure():
-    """There are 15, all different; PReLU has a slope in each layer."""
+    """The 15 activations of the figure are all different; PReLU has a slope in each layer."""
     x = torch.linspace(-8, 8, 33)
     layers = {name: list(builder_of(TASK, name)()) for name in TASK.model_names}
     curves = {name: network[1](x) for name, network in layers.items()}

@@ -21,7 +21,7 @@ __all__ = ["mnist_folder"]
 
 @pytest.fixture
 def folder(mnist_folder: Path, tmp_path: Path) -> Path:
-    """Return a copy that a test may damage."""
+    """Return a copy of the folder of images that a test may damage."""
     return Path(shutil.copytree(mnist_folder, tmp_path / "copy"))
 
 
@@ -55,7 +55,7 @@ def test_parts_and_pixels_are_those_of_the_files(mnist_folder: Path):
     ],
 )
 def test_damaged_images_are_refused(folder: Path, damage, message: str):
-    """The message names the file, the rule, and the content."""
+    """A damaged file is refused with its name, the rule, and its content."""
     path = folder / IDX_FILES[0]
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
@@ -63,8 +63,8 @@ def test_damaged_images_are_refused(folder: Path, damage, message: str):
     assert "\n" not in str(caught.value)
 
 
-def test_labels_that_are_no_digits_are_refused(folder: Path):
-    """Labels above 9, as of letters, are refused."""
+def test_labels_above_9_are_refused(folder: Path):
+    """Labels above 9, such as those of letters, are refused."""
     (folder / IDX_FILES[3]).write_bytes(idx(np.full(SIZES["t10k"], 12, np.uint8)))
     with pytest.raises(ValueError, match=r"labels must be digits, 0 ... 9, but t10k has 12"):
         idx_images(folder)
@@ -89,7 +89,7 @@ def test_the_convolutional_network_is_the_published_one():
     for layer, fan_in in ((network.first, 25), (network.second, 500), (network.hidden, 800), (network.output, 500)):
         for parameter in (layer.weight, layer.bias):
             largest = parameter.abs().max() * fan_in**0.5
-            assert (0.5 if parameter.numel() >= 20 else 0) < largest <= 1  # one bias may well be near 0
+            assert (0.5 if parameter.numel() >= 20 else 0) < largest <= 1  # a small parameter may be near 0 by chance
 
 
 def test_many_images_are_read_in_parts():

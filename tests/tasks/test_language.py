@@ -19,8 +19,8 @@ def split(seed: int) -> dict[str, list[int]]:
     return {part: numbers.tolist() for part, numbers in TASK.setup(Stream([seed], 0, Purpose.SETUP)).items()}
 
 
-def test_numbers_are_told_apart_by_their_words():
-    """All 999 numbers are different, have at most five words, and use all 29."""
+def test_numbers_have_distinct_words():
+    """All 999 numbers have different words, at most five each, from a vocabulary of 29."""
     spoken = [tuple(words(number)) for number in range(1, LARGEST + 1)]
     assert len(set(spoken)) == LARGEST
     assert max(map(len, spoken)) == 5
@@ -29,7 +29,7 @@ def test_numbers_are_told_apart_by_their_words():
 
 
 def test_words_are_english():
-    """Some numbers have their English words."""
+    """Sample numbers have the right English words."""
     expected = {
         1: "one", 20: "twenty", 21: "twenty one", 100: "one hundred", 101: "one hundred and one",
         115: "one hundred and fifteen", 340: "three hundred and forty", 999: "nine hundred and ninety nine",
@@ -38,7 +38,7 @@ def test_words_are_english():
 
 
 def _walked(order: list[int]) -> dict[str, set[int]]:
-    """Split numbers one after another, as in the protocol."""
+    """Return the parts of a split made number by number, as in the protocol."""
     parts: dict[str, set[int]] = {"train": set(range(1, 20)), "validation": set(), "test": set()}
     known = {word for number in parts["train"] for word in words(number)}
     for number in order:
@@ -56,15 +56,15 @@ def _walked(order: list[int]) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_split_is_that_of_the_protocol(seed):
-    """Walked through number by number, the drawn order gives the same parts."""
+    """The task's split equals one made number by number in the drawn order."""
     order = (Stream([seed], 0, Purpose.SETUP).permutation(980) + 20).tolist()
     parts = split(seed)
     assert [len(parts[part]) for part in ("train", "validation", "test")] == [TRAIN, VALIDATION, TEST]
     assert {part: set(numbers) for part, numbers in parts.items()} == _walked(order)
 
 
-def test_each_trial_has_a_split_of_its_own():
-    """Seeds differ, and a pack draws each trial's split as the trial does alone."""
+def test_each_trial_has_its_own_split():
+    """Seeds have different splits, and a pack has the splits of its trials alone."""
     seeds = [0, 1, 2]
     assert split(0) != split(1)
     packed = vmap(lambda trial: TASK.setup(Stream(seeds, 0, Purpose.SETUP, trial=trial)))(torch.arange(3))
@@ -73,7 +73,7 @@ def test_each_trial_has_a_split_of_its_own():
 
 
 def test_the_model_reads_to_the_last_word():
-    """Padding doesn't change the state: a number's output is that of its words alone."""
+    """Padding doesn't change an output: it equals that of the number's words alone."""
     reader = Reader(nn.Linear)
     one_hot, there, number = TASK.evaluation(
         Stream([0], 0, Purpose.TEST), Purpose.TEST, TASK.setup(Stream([0], 0, Purpose.SETUP))
@@ -87,7 +87,7 @@ def test_the_model_is_an_lstm():
     """With the same weights, torch's LSTM over the words and a linear layer give the same numbers."""
     reader = Reader(nn.Linear, embedding_size=4, hidden_size=3)
     lstm = nn.LSTM(4, 3, batch_first=True)
-    # torch has the order i, f, g, o, and two biases
+    # torch's gates are in the order i, f, g, o, with two biases
     order = torch.cat([torch.arange(0, 6), torch.arange(9, 12), torch.arange(6, 9)])
     with torch.no_grad():
         lstm.weight_ih_l0.copy_(reader.cell.weight[order, :4])
@@ -100,7 +100,7 @@ def test_the_model_is_an_lstm():
 
 
 def test_metrics_are_as_defined():
-    """An output within 0.4 is exact; one that is 3 off isn't."""
+    """An output within 0.4 of the number counts as exact; one that is off by 3 doesn't."""
     batch = (torch.zeros(2, 5, 29), torch.zeros(2, 5), torch.tensor([[10.0], [20.0]]))
     metrics = TASK.measure(torch.tensor([[10.4], [23.0]]), batch)
     assert metrics["mae"].item() == pytest.approx(1.7)
@@ -109,6 +109,6 @@ def test_metrics_are_as_defined():
 
 @pytest.mark.parametrize("name", ["linear", "NAC-add", "NALU", "NALU-separate", "NAU", "NMU"])
 def test_last_layers(name):
-    """Models are the same reader with different last layers, from the LSTM's state to one number."""
+    """Models share the reader, and differ in the last layer from the LSTM's state to one number."""
     reader = builder_of(TASK, name)(embedding_size=3, hidden_size=7)
     assert (reader.last.in_features, reader.last.out_features) == (7, 1)

@@ -43,7 +43,7 @@ def test_simple_rows_and_targets():
 
 
 def test_simple_grids_have_no_zero_and_no_root_of_a_negative():
-    """Tests are 41² pairs of -4.1, -3.9, ..., 3.9, and 40² of .1, ..., 4, on which all targets are defined."""
+    """Tests are the 41² pairs of -4.1, -3.9, ..., 3.9 and the 40² pairs of .1, ..., 4; all targets are defined."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
     expected = [[-4.1 + 0.2 * i, -4.1 + 0.2 * j] for i in range(41) for j in range(41)]
     torch.testing.assert_close(grids["arithmetic"], torch.tensor(expected), rtol=0, atol=1e-6)
@@ -54,11 +54,11 @@ def test_simple_grids_have_no_zero_and_no_root_of_a_negative():
 
 
 def test_simple_errors_are_those_of_each_output_on_its_grid():
-    """Outputs that are off by .1, -.2, .3 and .4 have these errors; the root is tested on its grid alone."""
+    """Outputs off by .1, -.2, .3 and .4 have these errors; the root is tested on its own grid."""
     grids = SIMPLE.evaluation(stream(), Purpose.TEST)
 
     def model(x: torch.Tensor) -> torch.Tensor:
-        right = torch.stack([*SIMPLE.arithmetic(x), x[:, 0].sqrt()], -1)  # of the negatives, nan
+        right = torch.stack([*SIMPLE.arithmetic(x), x[:, 0].sqrt()], -1)  # nan for negative numbers
         return right + torch.tensor([0.1, -0.2, 0.3, 0.4])
 
     errors = {name: value.item() for name, value in SIMPLE.measure(SIMPLE.predict(model, grids), grids).items()}
@@ -83,7 +83,7 @@ def test_infinite_errors_count_as_1e30():
 
 
 def test_exact_weights_solve_the_simple_task():
-    """A RealNPU of x y, x / y, √x, x and y, and an NAU that adds the last two, is right on all grids."""
+    """A RealNPU with x y, x / y, √x, x and y, and an NAU that adds the last two, are exact on all grids."""
     power, add = layers(SIMPLE, "RealNPU")
     exponents = [[1, 1], [1, -1], [0.5, 0], [1, 0], [0, 1], [0, 0]]
     sums = [[0, 0, 0, 1, 1, 0], [1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]]
@@ -110,14 +110,14 @@ def test_exact_weights_solve_the_simple_task():
     ],
 )
 def test_simple_networks_multiply_first(model: str, kinds: tuple[str, str]):
-    """In networks 2 -> 6 -> 4, a layer that elsewhere follows an adding layer precedes one; others are as elsewhere."""
+    """In networks 2 -> 6 -> 4, a multiplying layer precedes the adding layer; other models have their usual order."""
     network = layers(SIMPLE, model)
     assert [type(layer) for layer in network] == [FreeNAU if kind == "free" else UNITS[kind] for kind in kinds]
     assert [(layer.in_features, layer.out_features) for layer in network] == [(2, 6), (6, 4)]
 
 
-def test_the_nau_is_free_and_the_nmu_clamps_what_it_computes_with():
-    """An update clamps nothing; an NMU starts in [0, 1], and a weight of 1.5 acts as 1, without a gradient."""
+def test_the_nau_is_free_and_the_nmu_clamps_in_the_forward_pass():
+    """Updates don't clamp weights; an NMU starts in [0, 1], and its weight of 1.5 acts as 1, without a gradient."""
     nmu, nau = layers(SIMPLE, "NMU")
     assert nmu.limits == nau.limits == {}
     many = free_layer(UNITS["NMU"], 100, 100).weight
@@ -134,7 +134,7 @@ def test_the_nau_is_free_and_the_nmu_clamps_what_it_computes_with():
 
 
 def test_the_dense_network_is_a_perceptron_of_two_hidden_layers():
-    """2 -> 50 -> 50 -> 4 with sigmoids; weights start within Xavier's bounds and beyond torch's, biases at 0."""
+    """The network is 2 -> 50 -> 50 -> 4 with sigmoids; weights start in Xavier's bounds, biases at 0."""
     network = layers(SIMPLE, "dense")
     assert [type(layer).__name__ for layer in network] == ["Linear", "Sigmoid", "Linear", "Sigmoid", "Linear"]
     for layer in network[::2]:
@@ -160,7 +160,7 @@ def test_an_imaginary_part_at_0_stays_there_on_positive_numbers():
 
 @pytest.mark.parametrize("operation", TRAINED)
 def test_large_targets_are_those_of_the_sums(operation: str):
-    """A is the sum of the inputs 0 ... 49, b that of 38 ... 87; the last twelve inputs are ignored."""
+    """Targets use a, the sum of inputs 0 to 49, and b, that of 38 to 87; the last twelve inputs are ignored."""
     x, t = NPULarge(operation=operation).draw(stream())
     assert (x.shape, t.shape) == ((128, 100), (128, 1))
     for row, target in zip(x.double(), t[:, 0].tolist(), strict=True):
@@ -172,7 +172,7 @@ def test_large_targets_are_those_of_the_sums(operation: str):
 
 @pytest.mark.parametrize("operation", TRAINED)
 def test_large_inputs_are_sobol_points_in_the_ranges(operation: str):
-    """Of 128 inputs, one is in each 128th of the range; validation has the training range, tests are beyond."""
+    """Each 128th of the range has one of 128 inputs; validation has the training range, tests have others."""
     task = NPULarge(operation=operation, evaluation_rows=128)
     test = task.evaluation(stream(Purpose.TEST), Purpose.TEST)
     sets = {
@@ -183,7 +183,7 @@ def test_large_inputs_are_sobol_points_in_the_ranges(operation: str):
     for (low, high), batches in sets.items():
         for x, t in batches:
             places = ((x.double() - low) / (high - low) * 128).floor()
-            # At an edge float32 rounds to either side.
+            # At an edge, float32 may round to either side.
             assert (places.sort(0).values - torch.arange(128)[:, None]).abs().max() <= 1
             assert t.isfinite().all()
     assert [sorted(ranges) for ranges in (TRAINED, TESTED, TEXT)] == [sorted(TRAINED)] * 3
@@ -217,7 +217,7 @@ def test_large_errors_are_those_of_each_range():
     [("NPU", ("free", "NPU")), ("RealNPU", ("free", "RealNPU")), ("NMU", ("free", "NMU")), ("NALU", ("NALU", "NALU"))],
 )
 def test_large_networks_start_small_and_positive(model: str, kinds: tuple[str, str]):
-    """100 -> 100 -> 1, all weights from U[0, .1]; the gates of an NPU are open, those of a RealNPU half open."""
+    """Networks are 100 -> 100 -> 1 with weights from U[0, .1]; gates start at 1 in an NPU, at 1/2 in a RealNPU."""
     network = layers(NPULarge(), model)
     assert [type(layer) for layer in network] == [FreeNAU if kind == "free" else UNITS[kind] for kind in kinds]
     assert [(layer.in_features, layer.out_features) for layer in network] == [(100, 100), (100, 1)]
@@ -233,7 +233,7 @@ def test_large_networks_start_small_and_positive(model: str, kinds: tuple[str, s
 
 @pytest.mark.parametrize("operation", ["add", "mul", "reciprocal", "root"])
 def test_exact_weights_solve_the_large_task(operation: str):
-    """Two sums and a RealNPU are right for product, reciprocal and root, and one sum for the sum."""
+    """Exact sums with a RealNPU solve product, reciprocal and root; exact sums alone solve the sum."""
     task = NPULarge(operation=operation, evaluation_rows=256)
     add, power = layers(task, "RealNPU")
     with torch.no_grad():

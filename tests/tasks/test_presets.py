@@ -106,7 +106,7 @@ IDS = {
 
 
 def test_presets_are_listed() -> None:
-    """The presets are these, and no file is missing."""
+    """The list of presets is as expected."""
     assert preset_names() == sorted(SIZES)
 
 
@@ -125,7 +125,7 @@ def test_presets_have_their_size(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_ids_never_change(name: str) -> None:
-    """Cells and trials have the ids of every version, under which their results are stored."""
+    """Cells and trials keep the ids of earlier versions, since results are stored under them."""
     found = make_plan(load_spec(name))
     cell_ids = "".join(cell.id for cell in found.cells)
     trial_ids = "".join(Trial(cell, seed).id for cell in found.cells for seed in list(found.seeds(cell))[:3])
@@ -141,7 +141,7 @@ def test_ids_never_change(name: str) -> None:
         ("static", "static_seeds", 20),
     ],
 )
-def test_presets_repeat_what_was_published(name: str, table: str, count: int) -> None:
+def test_presets_repeat_the_published_cells(name: str, table: str, count: int) -> None:
     """Every published cell of a table is repeated by a cell of its preset."""
     cells = make_plan(load_spec(name)).cells
     rows = [row for row in published() if row.table == table]
@@ -149,14 +149,14 @@ def test_presets_repeat_what_was_published(name: str, table: str, count: int) ->
 
 
 def test_the_demo_has_three_schedules() -> None:
-    """The demo trains the NMU with three labelled schedules, and NAC-mul, which has none, once."""
+    """The demo trains the NMU with three labelled schedules, and NAC-mul once, without a schedule."""
     found = make_plan(load_spec("demo"))
     labels = [found.labels.get(cell.id, {}).get("schedule") for cell in found.cells]
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
 def marks_of(preset: str) -> list[pytest.MarkDecorator]:
-    """Return marks for slow presets: sequences of 1,000 steps, and convolutions on long sequences."""
+    """Return a preset's marks: `long` or `slow` for long sequences, otherwise none."""
     if preset in ("mnist-sum", "mnist-product"):
         return [pytest.mark.long]
     return [pytest.mark.slow] if preset.startswith(("recurrent", "mnist")) else []
@@ -173,7 +173,7 @@ def test_presets_run(name: str) -> None:
     brief = {"iterations": 2, "evaluate_every": 1, "evaluation_rows": 8, "batch_size": 8, "best_step_window": 1}
     for cell in shapes.values():
         shortened = cell.replace(**{name: value for name, value in brief.items() if cell.value(name) is not None})
-        if isinstance(own, PackedEngine):  # tests of their own cover the proof of packing
+        if isinstance(own, PackedEngine):  # other tests cover the proof of packing
             own = replace(own, layouts={recipe_text(shortened): as_layout(Proof(layout=PackLayout()))})
         pack = Pack((Trial(shortened, 0),))
         training = engine_for("auto", shortened, "cpu", own).start(pack, device="cpu")

@@ -33,7 +33,7 @@ def test_targets_are_those_of_sums_over_time(operation):
 
 
 def test_subsets_are_those_of_the_arithmetic_task():
-    """Subsets have three numbers each, one shared; trials begin at all places, and keep theirs."""
+    """Subsets have three numbers each and share one; trials have all offsets, each trial a fixed one."""
     task = Recurrent()
     places = {tuple(masks(task, seed).flatten().tolist()) for seed in range(60)}
     arithmetic = ArithmeticTask(input_size=10, subset_ratio=0.3, overlap_ratio=0.5)
@@ -41,7 +41,7 @@ def test_subsets_are_those_of_the_arithmetic_task():
 
 
 def test_tests_have_each_length():
-    """Validation is as long as training, and the test is at each length, with the same numbers for all trials."""
+    """Validation has the training length, tests every test length, with the same numbers for all trials."""
     task = Recurrent(test_lengths=(5, 20), evaluation_rows=4)
     validation = task.evaluation(evaluation_stream(Purpose.VALIDATION), Purpose.VALIDATION, masks(task, 0))
     assert {name: x.shape for name, (x, _) in validation.items()} == {"": (4, 10, 10)}
@@ -76,7 +76,7 @@ def test_bad_fields_are_refused():
 
 
 def test_an_exact_network_of_units_has_no_error():
-    """A NAU that adds both subsets to its state, and an NMU that multiplies, solve the task at any length."""
+    """A NAU that adds both subsets to its state and an NMU that multiplies them are exact at any length."""
     task = Recurrent(operation="mul", test_lengths=(10, 50), evaluation_rows=8)
     of_trial = masks(task, 5)
     network = builder_of(task, "NMU")()
@@ -97,7 +97,7 @@ def test_gated_cells_are_those_of_torch(name):
     layer = getattr(nn, name)(3, 2, batch_first=True)
     with torch.no_grad():
         if isinstance(cell, LSTM):
-            order = torch.tensor([0, 1, 2, 3, 6, 7, 4, 5])  # torch has the order i, f, g, o, and two biases
+            order = torch.tensor([0, 1, 2, 3, 6, 7, 4, 5])  # torch's gates are in the order i, f, g, o, with two biases
             layer.weight_ih_l0.copy_(cell.weight[order, :3])
             layer.weight_hh_l0.copy_(cell.weight[order, 3:])
             layer.bias_ih_l0.copy_(cell.bias[order])
@@ -114,7 +114,7 @@ def test_gated_cells_are_those_of_torch(name):
 
 
 def test_models_have_the_size_that_the_file_gives():
-    """A cell's input is the task's input and its state; the output's is the state alone."""
+    """A cell's inputs are the task's input and its own state; the output layer's input is the state."""
     task = Recurrent()
     for name in ("NAC-add", "NALU", "NAU", "NMU", "NAC-mul", "tanh", "ReLU"):
         network = builder_of(task, name)(hidden_size=3)

@@ -1,4 +1,4 @@
-"""The sequential tasks: accumulation of digits by their protocol, and networks that read each image once."""
+"""The sequential tasks: accumulation of digits, and networks that read each image once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCT, SUM = Sequential(), Sequential(operation="sum", train_length=10, test_l
 
 
 class Always(nn.Module):
-    """A reader with the same numbers for any images."""
+    """A reader that outputs given numbers, whatever its images."""
 
     def __init__(self, numbers: torch.Tensor) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ def evaluated(task: Sequential, purpose: Purpose = Purpose.TEST):
 
 
 def test_the_parts_are_those_of_the_file():
-    """The first 1,200 digits are for training, in their order, standardised by themselves."""
+    """The first 1,200 digits are for training, in their order, standardised by their own mean and deviation."""
     loaded, parts = load_digits(), digits()
     np.testing.assert_array_equal(torch.cat([parts[name].labels for name in parts]).numpy(), loaded.target)
     assert abs(float(parts["train"].pixels.mean())) < 1e-6
@@ -67,8 +67,8 @@ def test_training_goes_through_all_windows_once_an_epoch(task):
 
 
 @pytest.mark.parametrize("task", [PRODUCT, SUM])
-def test_a_batch_shows_the_digits_that_its_labels_say(task):
-    """Pixels and labels are of the same images, and a product has no zero."""
+def test_images_of_a_batch_have_its_labels(task):
+    """Pixels and labels belong to the same images, and products have no zeros."""
     pixels, labels, places = task.draw(Stream([3], 5, Purpose.TRAIN), windows(task, 3))
     part = digits()["train"]
     known = {image.numpy().tobytes(): int(label) for image, label in zip(part.pixels, part.labels, strict=True)}
@@ -90,7 +90,7 @@ def test_tests_cut_the_same_fixed_orders_for_all():
 
 
 @pytest.mark.parametrize("task", [PRODUCT, SUM])
-def test_the_reference_is_exact_once_it_reads(task):
+def test_the_reference_is_exact_with_a_right_reader(task):
     """With the right numbers from the reader, all errors are 0, and R² is 1."""
     for purpose in (Purpose.VALIDATION, Purpose.TEST):
         oracle = Always(task._part(purpose.name.lower()).labels.float()[:, None])
@@ -104,8 +104,8 @@ def test_the_reference_is_exact_once_it_reads(task):
             assert metrics["r2"] == 1
 
 
-def test_errors_are_those_of_their_names():
-    """The squared error is over all steps, the relative one over the last; non-finite ones count as 1e30."""
+def test_errors_are_as_defined():
+    """The squared error covers all steps, the relative error the last step; non-finite errors count as 1e30."""
     task = Sequential(test_lengths=(2, 5))
     labels = {"_at_2": torch.tensor([[2, 3], [1, 4]]), "_at_5": torch.tensor([[1, 1, 1, 1, 1]])}
     outputs = [torch.tensor([[2.0, 9.0], [1.0, 4.0]]), torch.full((1, 5), torch.inf)], torch.tensor(0.0)
@@ -135,15 +135,15 @@ def test_an_lstm_of_several_numbers_needs_a_readout():
 
 @pytest.mark.parametrize("name", ["NMU", "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU", "NAU", "NAC-add"])
 def test_a_cell_is_the_second_unit_of_a_model(name):
-    """The unit's inputs are the number from the reader, and its last output."""
+    """A cell is a unit with two inputs: the reader's number and its own last output."""
     network = builder_of(PRODUCT, name)()
     assert (network.cell.unit.in_features, network.cell.unit.out_features) == (2, 1)
     if name == "NMU":
         assert isinstance(network.cell.unit, UNITS["NMU"])
 
 
-def test_an_exact_nmu_multiplies_what_is_read():
-    """With both weights at 1, the output after each image is the product so far, with shared windows too."""
+def test_an_exact_nmu_multiplies_the_read_numbers():
+    """With both weights at 1, the output after each image is the product so far, also with shared windows."""
     network = builder_of(PRODUCT, "NMU")()
     with torch.no_grad():
         network.cell.unit.weight.fill_(1)
@@ -167,14 +167,14 @@ def test_an_exact_nmu_multiplies_what_is_read():
     ],
 )
 def test_the_regulariser_of_inputs(name, weights, inputs, expected):
-    """The regulariser is its formula's value, of the mean inputs that a unit leaves out."""
+    """The regulariser equals its formula on the mean inputs that a unit ignores."""
     unit = UNITS[name](2, 1)
     unit.load_state_dict({key: torch.tensor(value) for key, value in weights.items()})
     assert input_regulariser(unit, torch.tensor(inputs)).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_regulariser_sees_where_the_cell_starts():
-    """Its mean input is over h_0 and all states but the last."""
+    """The regulariser's mean input covers h_0 and all states except the last."""
     network = builder_of(PRODUCT, "NMU")(z_strength=2.0)
     with torch.no_grad():
         network.cell.unit.weight.copy_(torch.tensor([[1.0, 0.5]]))

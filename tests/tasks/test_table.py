@@ -23,15 +23,15 @@ def written(csv: Path, content: str | bytes) -> Path:
 
 @pytest.mark.parametrize("content", [CONTENT, "\ufeff" + CONTENT, CONTENT.replace("\n", "\r\n"), CONTENT.strip()])
 def test_columns_are_read_by_their_names(csv: Path, content: str) -> None:
-    """Columns may be in any order, with or without a byte order mark or a last line break; blank lines are skipped."""
+    """Columns are read by name, with or without byte order mark or last line break; blank lines are skipped."""
     table = read_table(written(csv, content), ["area", "width"], label="part", choices=("train", "test"))
     assert {name: column.tolist() for name, column in table.numbers.items()} == {"area": [-0.3, 6], "width": [1, 4]}
     assert (table.labels, table.dropped, len(table)) == (("train", "test"), 0, 2)
     assert column_names(csv) == ["width", "height", "part", "area"]
 
 
-def test_only_the_columns_that_are_asked_for_must_be_numbers(csv: Path) -> None:
-    """Unused columns may contain quoted texts with commas and line breaks, and lines are counted in the file."""
+def test_only_the_used_columns_must_be_numbers(csv: Path) -> None:
+    """Unused columns may contain quoted texts with line breaks; reported line numbers are those of the file."""
     written(csv, 'note,x\n"a, b\nc",1\n,2\n"",z\n')
     with pytest.raises(ValueError, match=r"^ingots\.csv, line 5, column 'x': must be a number"):
         read_table(csv, ["x"])

@@ -1,4 +1,4 @@
-"""The tabular task: splits, scales and metrics of a table, and refusals of unsuitable ones."""
+"""The tabular task: splits, scales and metrics of a table, and refusals of unsuitable tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def digest(numbers: np.ndarray) -> str:
 
 
 def tabular(folder: Path, content: str, **fields: Any) -> Tabular:
-    """Make a task of a file."""
+    """Write a file, and return a task that uses it."""
     path = folder / "ingots.csv"
     path.write_text(content)
     name = f"sha256:{sha256(content.encode()).hexdigest()}"
@@ -45,12 +45,12 @@ def rows(task: Tabular, part: str) -> dict[str, torch.Tensor]:
 
 
 def test_the_example_has_the_same_bits_everywhere() -> None:
-    """Its numbers are those of every version: results are stored under the name `example`."""
+    """The example's numbers never change, since results are stored under the name `example`."""
     table = example_table()
     assert digest(np.stack(list(table.numbers.values()), 1)) == "ca0c5b12b18acc10"
 
 
-def test_the_example_is_what_its_formula_says() -> None:
+def test_the_example_follows_its_formula() -> None:
     """Inputs fill [1, 5), and outputs are the formula plus independent noise of 1 %."""
     x = example_table().numbers
     exact = {"sum": x["x1"] + x["x2"] + x["x3"], "product": x["x1"] * x["x4"], "quotient": x["x1"] / x["x5"]}
@@ -77,7 +77,7 @@ def test_splits_never_change() -> None:
 
 @pytest.mark.parametrize("count", [7, 100, 4000])
 def test_every_row_is_in_one_part(count: int) -> None:
-    """A split has each row once; 15 % are for validation and test each, or 15/85 of the rows within the quantile."""
+    """Each row is in one part; validation and test get 15 % each, or validation 15/85 of the rows in the quantile."""
     column = np.arange(count, dtype=float)
     splits = [random_split(count, 3), extrapolating_split(column, 0.8, 3)]
     splits.append(labelled_split(np.array([PARTS[i % 3] for i in range(count)])))
@@ -91,7 +91,7 @@ def test_every_row_is_in_one_part(count: int) -> None:
 
 
 def test_rows_beyond_the_quantile_are_tested() -> None:
-    """No training row is beyond the quantile, and rows at it aren't tested."""
+    """Rows beyond the quantile are for testing only; rows at the quantile aren't."""
     task = Tabular(split="extrapolate", split_column="x1", split_above=0.8, **RAW)
     assert task.rows == {"train": 2636, "validation": 564, "test": 800, "dropped": 0}
     x1 = {part: rows(task, part)["inputs"][:, 0] for part in PARTS}
@@ -123,7 +123,7 @@ def test_training_goes_through_all_rows_once_an_epoch() -> None:
 
 
 def test_columns_are_scaled_by_the_training_rows() -> None:
-    """Columns have mean 0 and deviation 1, or only deviation 1, over the training rows; a constant may be added."""
+    """Over the training rows, columns have mean 0 and deviation 1, or only deviation 1; a constant may be added."""
     raw, standard = Tabular(**RAW), Tabular()
     deviation = Tabular(inputs_scale="deviation", outputs_scale="deviation", constant=True)
     for part in ("inputs", "outputs"):
@@ -163,7 +163,7 @@ def test_metrics_are_in_the_units_of_the_file(tmp_path: Path, scale: str) -> Non
         return {name: value.item() for name, value in task.measure((predicted - shift) / size, batch).items()}
 
     test = measured("test")
-    errors = np.array([9.0, 11.0]) - y[4:]  # 2 x + 1 of the rows 4 and 5
+    errors = np.array([9.0, 11.0]) - y[4:]  # predictions 2 x + 1 for rows 4 and 5
     from_mean = np.array(y[4:]) - mean[0]
     for name in ("tensile_strength", "z"):
         assert test[f"mae_{name}"] == pytest.approx(np.abs(errors).mean(), rel=1e-5)
@@ -178,7 +178,7 @@ def test_metrics_are_in_the_units_of_the_file(tmp_path: Path, scale: str) -> Non
 
 
 def test_predicting_the_mean_is_the_baseline() -> None:
-    """Predicting the mean has an R² of 0 and a relative error of 1; an infinite test error is 1e30, without a gap."""
+    """Predicting the mean has an R² of 0 and a relative error of 1; infinite errors count as 1e30."""
     task = Tabular(split="extrapolate", split_column="x1")
     batch = rows(task, "test")
     metrics = task.measure(torch.zeros_like(batch["outputs"]), batch)
@@ -209,13 +209,13 @@ def test_models_have_the_sizes_of_the_table() -> None:
         assert builder_of(task, name)(hidden_size=8)(torch.ones(2, 29)).shape == (2, 3)
 
 
-def test_exact_weights_predict_beyond_what_was_trained() -> None:
-    """An NAU that selects and an NMU that multiplies err by the noise on extrapolated rows; there is no quotient."""
+def test_exact_weights_predict_extrapolated_rows() -> None:
+    """An NAU that selects and an NMU that multiplies are exact up to the noise on extrapolated rows."""
     task = Tabular(split="extrapolate", split_column="x1", **RAW)
     network = builder_of(task, "NMU")(hidden_size=3)
     with torch.no_grad():
         first, second = (layer.weight.zero_() for layer in network)
-        first[0, :3] = first[1, 0] = first[2, 3] = 1  # x1 + x2 + x3, x1 and x4
+        first[0, :3] = first[1, 0] = first[2, 3] = 1  # hidden units: x1 + x2 + x3, x1 and x4
         second[0, 0] = second[1, 1] = second[1, 2] = 1
     batch = rows(task, "test")
     metrics = task.measure(network(batch["inputs"]), batch)
@@ -254,7 +254,7 @@ TEN = "x,y\n" + "".join(f"{i},{i}\n" for i in range(10))
     ],
 )
 def test_unsuitable_tables_are_refused(tmp_path: Path, content: str, fields: dict[str, Any], message: str) -> None:
-    """The task's constructor refuses it, before any training."""
+    """The task's constructor refuses an unsuitable table, before any training."""
     with pytest.raises(ValueError, match=message):
         tabular(tmp_path, content, **fields)
 
@@ -268,7 +268,7 @@ def test_unsuitable_tables_are_refused(tmp_path: Path, content: str, fields: dic
         ({"file": f"sha256:{64 * '0'}", "outputs": ("y",)}, "must be the digest of data that the study file names"),
     ],
 )
-def test_the_example_and_files_that_are_not_here(fields: dict[str, Any], message: str) -> None:
+def test_missing_columns_and_files_are_refused(fields: dict[str, Any], message: str) -> None:
     """A wrong column of the example is refused, and so is a digest without a file in this process."""
     with pytest.raises(ValueError, match=message):
         Tabular(**fields)

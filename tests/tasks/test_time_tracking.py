@@ -29,7 +29,7 @@ def distance(drawn: Episodes) -> torch.Tensor:
 
 
 class Walker:
-    """A policy that waits until the steps left are those needed, and then goes to the target.
+    """A policy that waits until the remaining steps are just enough, and then goes to the target.
 
     Args:
         side: side length of the world.
@@ -60,7 +60,7 @@ def always(action: int):
 
 
 def test_targets_can_be_reached_in_time():
-    """Targets differ from the agent's place, are within T steps, and both are everywhere in the world."""
+    """Targets differ from the agent's place and are within T steps; both occur at every place of the world."""
     drawn = [episodes(iteration=i) for i in range(60)]
     for batch in drawn:
         assert ((distance(batch) >= 1) & (distance(batch) <= batch.times)).all()
@@ -73,7 +73,7 @@ def test_targets_can_be_reached_in_time():
 
 
 def test_tests_have_each_time():
-    """Tests have as many episodes of each T, long enough for all; validation has the trained ones."""
+    """Tests have equally many episodes of each T; validation has the trained times only."""
     test, validation = evaluated(TASK), evaluated(TASK, Purpose.VALIDATION)
     assert test.times.tolist() == [float(time) for time in range(5, 25) for _ in range(40)]
     assert validation.times.tolist() == [float(time) for time in range(5, 13) for _ in range(40)]
@@ -92,7 +92,7 @@ def test_episodes_are_the_same_everywhere():
 
 
 def test_agents_in_time_are_rewarded():
-    """An agent in time is always rewarded; one that goes at once only where T is the distance; a late one never."""
+    """An agent in time is always rewarded, one that goes at once only if T is the distance, a late one never."""
     drawn = evaluated(TASK)
     walks = TASK.predict(Walker(), drawn)
     assert walks.returns.eq(1).all()
@@ -114,8 +114,8 @@ def test_agents_that_never_arrive_walk_to_the_end():
     assert (walks.is_on.diff(dim=-1) <= 0).all()
 
 
-def test_no_one_leaves_the_world():
-    """An agent at the border stays there, and so enters only targets on its way."""
+def test_agents_stay_in_the_world():
+    """An agent at the border stays inside the world, and so reaches only targets on its way."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(UP), drawn)
     down, right = (drawn.agents - drawn.targets).unbind(-1)
@@ -123,8 +123,8 @@ def test_no_one_leaves_the_world():
     assert torch.equal(walks.is_on.sum(-1), torch.where(is_above, down, drawn.times + 8))
 
 
-def test_actions_are_as_likely_as_the_policy_says():
-    """Actions on a grid of chances have the policy's probabilities, logarithms and entropy."""
+def test_actions_have_the_policys_probabilities():
+    """Actions for equally spaced uniform numbers have the policy's probabilities, logarithms and entropy."""
     logits, chances = torch.tensor([0.0, 1.0, -1.0, 2.0, 0.5]), torch.arange(1000) / 1000
     action, log_probability, entropy = _sampled(logits.expand(1000, -1), chances)
     probabilities = torch.softmax(logits, -1)
@@ -134,7 +134,7 @@ def test_actions_are_as_likely_as_the_policy_says():
 
 
 def test_the_gradients_are_those_of_actor_and_critic():
-    """The gradients are of steps within episodes only, and the actor's advantage isn't differentiated."""
+    """Gradients cover steps within episodes only, and the actor's advantage is treated as a constant."""
     task = TimeTracking(value_strength=0.3, entropy_strength=0.2)
     leaves = [torch.rand(2, 3, requires_grad=True) for _ in range(3)]
     is_on, returns = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]), torch.tensor([1.0, 0.0])
@@ -147,7 +147,7 @@ def test_the_gradients_are_those_of_actor_and_critic():
 
 
 def test_units_can_be_an_exact_clock():
-    """A NAU with weights of 1, -1 and 1 equals the exact clock at any time."""
+    """A NAU with weights of 1, -1 and 1 is an exact clock at any time."""
     reference, agent = builder_of(TASK, "reference")(), builder_of(TASK, "NAU")()
     assert isinstance(reference.clock, Countdown)
     agent.load_state_dict(reference.state_dict() | {"clock.unit.weight": torch.tensor([[1.0, -1.0, 1.0]])})
@@ -157,7 +157,7 @@ def test_units_can_be_an_exact_clock():
 
 
 def test_an_agent_without_a_clock_is_told_once():
-    """The first step's input has T, later ones have only the 1; all have both positions."""
+    """Inputs have both positions and a constant 1; only the first step's input has T."""
     seen = []
 
     def look(world, told, state):
@@ -176,7 +176,7 @@ def test_an_agent_without_a_clock_is_told_once():
 
 
 def test_metrics_are_as_defined():
-    """Metrics are the mean return over all times, at each time, and far from the trained times."""
+    """Metrics are the mean return over all times, at each time, and at times far from the trained ones."""
     drawn = evaluated(TASK)
     walks = TASK.predict(always(STAY), drawn)
     returns = (torch.arange(len(drawn.times)) % 40 < drawn.times).float()
@@ -190,7 +190,7 @@ def test_metrics_are_as_defined():
 
 
 def test_an_agent_learns_a_small_world():
-    """In one of four places, with a T of 2, an agent learns within a few hundred updates to arrive on time."""
+    """In a world of four places with T = 2, an agent learns to arrive on time within a few hundred updates."""
     task = TimeTracking(side=2, train_times=(2,), test_times=(2, 3), far_times=(3,), batch_size=64, extra_steps=2)
     torch.manual_seed(0)
     agent = builder_of(task, "GRU")(hidden_size=16)
@@ -215,7 +215,7 @@ def test_an_agent_learns_a_small_world():
         ({"test_times": ()}, r"test_times must be one or more distinct times, but got \[\]"),
     ],
 )
-def test_fields_that_do_not_fit_are_refused(fields, message):
-    """Times must be unique, and those far away must be tested."""
+def test_inconsistent_times_are_refused(fields, message):
+    """Times must be unique, and far times must be among the test times."""
     with pytest.raises(ValueError, match=message):
         TimeTracking(**fields)

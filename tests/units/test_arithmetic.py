@@ -19,11 +19,11 @@ X = torch.tensor([[2.0, -3.0, 0.0, 7.0], [5.0, 0.5, -4.0, 3.0], [-1.0, 11.0, 6.0
 
 
 def choices(*values: float) -> Tensor:
-    """Return every row of four discrete weights."""
+    """Return all rows of four weights from the given values."""
     return torch.tensor(list(itertools.product(values, repeat=4)))
 
 
-def test_nmu_multiplies_what_it_selects() -> None:
+def test_nmu_multiplies_selected_inputs() -> None:
     """With weights in {0, 1}, the NMU gives exactly the product of the chosen inputs."""
     weight = choices(0.0, 1.0)
     y = nmu(X, weight)
@@ -32,14 +32,14 @@ def test_nmu_multiplies_what_it_selects() -> None:
             assert y[row, out] == x[chosen].prod()
 
 
-def test_normalized_nmu_multiplies_what_it_selects() -> None:
-    """With weights in {0, 1}, the scale of the normalised NMU cancels."""
+def test_normalized_nmu_multiplies_selected_inputs() -> None:
+    """With weights in {0, 1}, the normalised NMU gives the product of the chosen inputs: its scale cancels."""
     weight = choices(0.0, 1.0)
     torch.testing.assert_close(nmu_normalized(X, weight), nmu(X, weight))
 
 
 def test_normalized_nmu_takes_an_input_without_spread() -> None:
-    """Equal inputs aren't scaled; output and gradient are the plain unit's."""
+    """Inputs without variance aren't scaled; output and gradient equal the plain unit's."""
     x = torch.full((3, 2), 4.0, requires_grad=True)
     weight = torch.tensor([[1.0, 0.5]], requires_grad=True)
     y = nmu_normalized(x, weight)
@@ -51,7 +51,7 @@ def test_normalized_nmu_takes_an_input_without_spread() -> None:
 
 
 @pytest.mark.parametrize("unit", [nau, nac_add])
-def test_nau_adds_and_subtracts_what_it_selects(unit: type) -> None:
+def test_nau_adds_and_subtracts_selected_inputs(unit: type) -> None:
     """With weights in {-1, 0, 1}, sums and differences are exact."""
     weight = choices(-1.0, 0.0, 1.0)
     y = unit(X, weight)
@@ -77,7 +77,7 @@ def test_nac_weights_saturate() -> None:
 
 @pytest.mark.parametrize(("gate", "which"), [(60.0, 0), (-60.0, 1)])
 def test_gates_choose(gate: float, which: int) -> None:
-    """An open gate adds, a closed one multiplies, in both gated units."""
+    """In both gated units, an open gate gives the sum, a closed gate the product."""
     x = X.abs() + 1
     weight = torch.ones(1, 4)
     open_ = torch.full((1, 4), gate)

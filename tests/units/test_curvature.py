@@ -14,7 +14,7 @@ from units.curvature import DRAFT, EPSILONS, FINAL, Observation, nac_mul_exact, 
 from units.nac import nac_add, nac_mul
 from units.nmu import nmu
 
-# (w1, w2), then NAC• with each epsilon of EPSILONS and the NMU, of the draft and of the paper; None: out of its square.
+# (w1, w2); losses of NAC• with each of EPSILONS and of the NMU, in the draft and in the paper; None: out of range.
 VALUES = [
     ((1, 1), (4.9e-13, 0.5041, 64, 0), (6.7e-13, 0.6889, 84.64, 0)),
     ((-1, 1), (4.9e-13, 0.5041, 64, 0), (6.7e-13, 0.6889, 84.64, 0)),
@@ -33,7 +33,7 @@ every_observation = pytest.mark.parametrize("name", OBSERVATIONS)
 
 
 def losses(observation: Observation, w1: object, w2: object) -> list[np.ndarray]:
-    """Compute the loss with NAC• for each epsilon, and with the NMU where w2 is in its range."""
+    """Return the losses of NAC• for each epsilon, and that of the NMU if w2 is in its range."""
     values = [nac_mul_loss(w1, w2, observation, epsilon) for epsilon in EPSILONS]
     return values + ([nmu_loss(w1, w2, observation)] if np.min(w2) >= 0 else [])
 
@@ -70,7 +70,7 @@ def test_the_loss_is_that_of_the_units(name: str, w1: float, w2: float) -> None:
 @every_observation
 @given(w1=st.floats(-1, 1), w2=st.floats(-1, 1))
 def test_symmetries_of_the_loss(name: str, w1: float, w2: float) -> None:
-    """NAC•'s loss is even in w1 everywhere, and the NMU's at w2 = 1, so that (-1, 1) is as exact as (1, 1)."""
+    """NAC•'s loss is even in w1 everywhere, the NMU's at w2 = 1, so (-1, 1) is as exact as (1, 1)."""
     observation = OBSERVATIONS[name]
     for epsilon in EPSILONS:
         assert nac_mul_loss(w1, w2, observation, epsilon) == nac_mul_loss(-w1, w2, observation, epsilon)
@@ -80,7 +80,7 @@ def test_symmetries_of_the_loss(name: str, w1: float, w2: float) -> None:
 @every_observation
 @given(w2=st.floats(-1, 1).filter(lambda w2: abs(w2) > 0.01), epsilon=st.sampled_from(EPSILONS))
 def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> None:
-    """A solution's output is the target; with an epsilon of 1 there is none for w2 < 0."""
+    """At an exact solution the loss is 0; with an epsilon of 1, w2 < 0 has no solution."""
     observation = OBSERVATIONS[name]
     w1 = float(nac_mul_exact(w2, observation, epsilon))
     if math.isnan(w1):
@@ -97,7 +97,7 @@ def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> N
 
 @every_observation
 def test_positions_of_undesired_solutions(name: str) -> None:
-    """At w2 = -1, two epsilons have a solution at the known w1; at w2 = 1 the desired one is off by its epsilon."""
+    """At w2 = -1, two epsilons have a solution at the known w1; at w2 = 1, epsilon shifts the desired solution."""
     observation = OBSERVATIONS[name]
     undesired = [float(nac_mul_exact(-1.0, observation, epsilon)) for epsilon in EPSILONS]
     assert undesired[:2] == pytest.approx(EXACT_AT_MINUS_1[name], abs=6e-6)

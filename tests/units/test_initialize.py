@@ -32,7 +32,7 @@ def test_nac_variance_holds(reach: float) -> None:
 
 @pytest.mark.parametrize("std", [0.01, 0.5, 1.9, 2.1, 10.0, 400.0])
 def test_sigmoid_variance_holds(std: float) -> None:
-    """The trapezoid rule equals a fine sum over the quantiles of the normal."""
+    """The variance of σ(Ŵ) by the trapezoid rule equals a fine sum over the normal's quantiles."""
     quantiles = (torch.arange(2_000_000, dtype=torch.float64) + 0.5) / 2_000_000
     value = torch.sigmoid(normal(quantiles, std)).var(correction=0)
     assert sigmoid_variance(std) == pytest.approx(float(value), rel=1e-4)
@@ -40,7 +40,7 @@ def test_sigmoid_variance_holds(std: float) -> None:
 
 @given(st.floats(1e-6, 1.0))
 def test_reach_and_std_invert_the_variances(share: float) -> None:
-    """Bisection finds the range, or the std, of any possible variance."""
+    """Range and standard deviation, found by bisection, give back any possible variance."""
     for largest, solve, variance in (
         (largest_nac_variance(), nac_reach, nac_variance),
         (largest_sigmoid_variance(), sigmoid_std, sigmoid_variance),
@@ -49,7 +49,7 @@ def test_reach_and_std_invert_the_variances(share: float) -> None:
 
 
 def test_normal_is_finite_at_zero() -> None:
-    """A uniform of exactly 0 gives a finite normal, beyond all but 2^-33 of them."""
+    """A uniform number of exactly 0 gives a finite normal number, in the lower tail of probability 2^-33."""
     ends = normal(torch.tensor([0.0, 0.5, math.nextafter(1, 0)], dtype=torch.float64), 1.0)
     assert ends.isfinite().all()
     assert float(ends[0]) == pytest.approx(-6.3379, abs=1e-4)

@@ -22,17 +22,17 @@ both_modes = pytest.mark.parametrize("is_training", [True, False])
 
 
 def choices(*values: float) -> Tensor:
-    """Return every row of four discrete weights."""
+    """Return all rows of four weights from the given values."""
     return torch.tensor(list(itertools.product(values, repeat=4)))
 
 
 def quotients(x: Tensor, weight: Tensor) -> Tensor:
-    """Return products and quotients in double precision."""
+    """Return products of inputs raised to the weights, in double precision."""
     return (x.double().unsqueeze(1) ** weight.double()).prod(-1)
 
 
 def assert_close(y: Tensor, expected: Tensor, rtol: float = 2e-6) -> None:
-    """Compare single-precision numbers with double-precision ones."""
+    """Assert that single-precision numbers equal double-precision ones up to rounding."""
     torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=0)
 
 
@@ -45,8 +45,8 @@ def test_npus_multiply_and_divide_with_signs() -> None:
     assert_close(npu(x, weight, torch.zeros_like(weight), gate), expected)
 
 
-def test_a_closed_gate_leaves_an_input_out() -> None:
-    """Where gates are 0 or below, inputs are factors of exactly 1, whatever their weights."""
+def test_a_closed_gate_ignores_an_input() -> None:
+    """Inputs with gates at or below 0 are factors of exactly 1, whatever their weights."""
     weight, gate = torch.tensor([[1.0, -0.7, 3.0, -1.0]]), torch.tensor([[1.0, 0.0, -2.0, 5.0]])
     alone = real_npu(X[:, [0, 3]], weight[:, [0, 3]], torch.ones(1, 2))
     assert torch.equal(real_npu(X, weight, gate), alone)
@@ -80,14 +80,14 @@ def test_nmru_multiplies_and_divides(is_training: bool) -> None:
 
 
 def test_nmru_takes_an_input_and_its_reciprocal_together() -> None:
-    """Weights of 1 for both cancel the input: here the first one, beside the second."""
+    """Weights of 1 for an input and its reciprocal cancel the input."""
     weight = torch.tensor([[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
     assert_close(nmru(X[:3], weight, False), X[:3, 1:2].double())
 
 
 @pytest.mark.parametrize("unit", [NRU, NMRU])
 def test_training_and_evaluation_differ(unit: type[NRU] | type[NMRU]) -> None:
-    """Torch's own `train` and `eval` select the function."""
+    """The unit's function changes with torch's `train` and `eval`."""
     layer = unit(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     function = nru if unit is NRU else nmru
     x = X[:3].double()
@@ -111,14 +111,14 @@ def test_inalu_is_bounded() -> None:
 
 @pytest.mark.parametrize(("gate", "which"), [(60.0, 0), (-120.0, 1)])
 def test_inalu_gate_chooses(gate: float, which: int) -> None:
-    """An open gate adds with the weights of the sum, a closed one multiplies with those of the product."""
+    """An open gate gives the sum by its own weights, a closed gate the product by its own weights."""
     add, mul = choices(-1.0, 0.0, 1.0), choices(-1.0, 0.0, 1.0).flip(0)
     y = inalu(X, add, mul, torch.full((1, len(add)), gate))
     torch.testing.assert_close(y, (X @ add.T, inalu_mul(X, mul))[which])
 
 
 def test_golden_functions_are_those_of_their_base() -> None:
-    """Weights and gates equal the formulas with powers of φ, and don't overflow where those do."""
+    """Weights and gates equal the formulas with powers of φ, even where those would overflow."""
     hat = torch.linspace(-30, 30, 121, dtype=torch.float64)
     phi = torch.tensor(GOLDEN_RATIO, dtype=torch.float64)
     tanh = (phi ** (2 * hat) - 1) / (phi ** (2 * hat) + 1)
@@ -132,7 +132,7 @@ def test_golden_functions_are_those_of_their_base() -> None:
 @pytest.mark.parametrize("name", LATER)
 @pytest.mark.parametrize("is_training", [True, False])
 def test_gradients_are_finite_at_kinks(name: str, is_training: bool) -> None:
-    """At x = 0, with weights and gates discrete and in between, outputs and gradients are finite."""
+    """At x = 0, with discrete and other weights and gates, outputs and gradients are finite."""
     unit = UNITS[name](3, 2).train(is_training)
     x = torch.tensor([[0.0, 0.0, 0.0], [0.0, 2.0, -3.0], [1.5, -0.0, 2.0]], requires_grad=True)
     for weight, gate in itertools.product((-1.0, 0.0, 0.5, 1.0), (0.0, 0.5, 1.0)):
@@ -147,7 +147,7 @@ def test_gradients_are_finite_at_kinks(name: str, is_training: bool) -> None:
 
 @pytest.mark.parametrize("unit", [NPU, RealNPU, ModifiedRealNPU])
 def test_the_gates_clip_has_no_gradient_outside(unit: type[NPU] | type[RealNPU]) -> None:
-    """Gates outside of [0, 1] have a gradient of zero, those inside and at its ends don't."""
+    """Gates outside of [0, 1] have a gradient of zero; gates inside or at the ends don't."""
     layer = unit(5, 2, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         layer.gate.copy_(torch.tensor([[-0.5, 0.0, 0.5, 1.0, 1.5]]))
@@ -157,7 +157,7 @@ def test_the_gates_clip_has_no_gradient_outside(unit: type[NPU] | type[RealNPU])
 
 
 def test_reciprocals_of_zero_are_finite() -> None:
-    """A reciprocal of 0 is that of ε, in both modes."""
+    """The reciprocal of 0 is 1/ε, in training and in evaluation."""
     x = torch.tensor([[0.0, -EPSILON, 2.0]])
     assert with_reciprocals(x, True)[0, 3:].tolist() == [1 / EPSILON, 1 / EPSILON, pytest.approx(0.5)]
     assert with_reciprocals(x, False)[0, 3:].tolist() == [1 / EPSILON, -1 / EPSILON, 0.5]
@@ -165,7 +165,7 @@ def test_reciprocals_of_zero_are_finite() -> None:
 
 @pytest.mark.parametrize(("unit", "reach"), [(RealNPU, math.sqrt(2)), (NPU, math.sqrt(2)), (ModifiedRealNPU, 0.5)])
 def test_npus_start_within_their_bounds(unit: type[NPU] | type[RealNPU], reach: float) -> None:
-    """From 2 inputs to 1 output, W starts uniform within ± the published bound, gates at 1/2."""
+    """With 2 inputs and 1 output, W starts uniform within ± the published bound, and gates start at 1/2."""
     layer = unit(2, 1, trials=4000, generator=torch.Generator().manual_seed(0))
     assert float(layer.weight.detach().abs().max()) == pytest.approx(reach, rel=2e-3)
     assert float(layer.weight.detach().var()) == pytest.approx(reach**2 / 3, rel=0.05)
@@ -181,7 +181,7 @@ def test_npus_start_within_their_bounds(unit: type[NPU] | type[RealNPU], reach: 
     ],
 )
 def test_inalus_start_from_the_published_normals(unit: type[INALU], start: dict[str, tuple[float, float]]) -> None:
-    """Each parameter starts normal with the published mean and deviation; a variance can't be chosen."""
+    """Each parameter starts normally distributed with the published mean and deviation; a variance can't be chosen."""
     layer = unit(100, 4000, generator=torch.Generator().manual_seed(0))
     for key, value in layer.named_parameters():
         mean, std = start[key.removesuffix("_add").removesuffix("_mul")]
@@ -193,7 +193,7 @@ def test_inalus_start_from_the_published_normals(unit: type[INALU], start: dict[
 
 @pytest.mark.parametrize("unit", [NPU, INALU])
 def test_two_matrices_errors_are_averaged(unit: type[NPU] | type[INALU]) -> None:
-    """The sparsity error is the mean of both matrices' errors, and leaves the gates out."""
+    """The sparsity error is the mean of both matrices' errors, without the gates."""
     layer = unit(3, 2, trials=4, generator=torch.Generator().manual_seed(0))
     if isinstance(layer, NPU):
         layer.weight_imaginary.data.fill_(0.25)
@@ -204,8 +204,8 @@ def test_two_matrices_errors_are_averaged(unit: type[NPU] | type[INALU]) -> None
     assert torch.equal(layer.sparsity_error(), (first + second) / 2)
 
 
-def test_the_modified_real_npu_wants_signs_and_decided_gates() -> None:
-    """Its regulariser is the mean of |1 - |W||, which penalises 0, plus the mean distance of gates from 0 and 1."""
+def test_the_regulariser_of_the_modified_real_npu() -> None:
+    """The modified RealNPU's regulariser is the mean of |1 - |W|| plus the mean distance of gates from 0 or 1."""
     layer = ModifiedRealNPU(2, 1)
     for weight, gate, expected in (
         ([1.0, -1.0], [0.0, 1.0], 0.0), ([0.0, 1.0], [1.0, 1.0], 0.5), ([1.0, 0.5], [0.25, 1.0], 0.25 + 0.125)

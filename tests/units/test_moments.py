@@ -35,7 +35,7 @@ VARIANCES = st.floats(1e-3, 20)
 
 
 def uniform(rng: np.random.Generator, mean: float, variance: float, hidden: int = 2) -> np.ndarray:
-    """Draw uniform numbers with this mean and variance, shape [samples, hidden]."""
+    """Draw uniform numbers with a mean and a variance, in the shape [samples, hidden]."""
     return mean + math.sqrt(3 * variance) * rng.uniform(-1, 1, (SAMPLES, hidden))
 
 
@@ -46,13 +46,13 @@ def uniform(rng: np.random.Generator, mean: float, variance: float, hidden: int 
     ("fan", "reach"), [(5, 9.4714), (6, 5.4255), (10, 2.5003), (12, 2.0742), (20, 1.3553), (102, 0.5039)]
 )
 def test_the_reach_of_a_fan_is_equation_8s(fan: int, reach: float) -> None:
-    """A fan's r is the known one, and gives Glorot's variance."""
+    """The reach r of a fan has its known value, and gives Glorot's variance."""
     assert fan_reach(fan) == pytest.approx(reach, abs=6e-5)
     assert nac_variance(fan_reach(fan)) == pytest.approx(2 / fan, rel=1e-12)
 
 
 def test_weights_of_a_reach_have_equation_8s_variance() -> None:
-    """The variance of drawn weights tanh(Ŵ) σ(M̂) is the formula's within four standard errors."""
+    """The variance of drawn weights tanh(Ŵ) σ(M̂) equals the formula's within four standard errors."""
     rng = np.random.default_rng(8)
     weight_hat, mask_hat = fan_reach(12) * rng.uniform(-1, 1, (2, SAMPLES))
     squares = (np.tanh(weight_hat) / (1 + np.exp(-mask_hat))) ** 2
@@ -85,7 +85,7 @@ def test_equation_9s_variance_is_negative_beyond_its_limit(hidden: int, variance
 def test_equation_9_holds_roughly_away_from_0_and_fails_at_0() -> None:
     """For uniform weights of variance 0.1, simulation is close at m = 1.5, and finite and positive at m = 0.
 
-    The mean at 0 is a hundredth of the formula's; at 1.5 the final form of the gradient is the closer one.
+    At 0, the mean is a hundredth of the formula's; at 1.5, the gradient's final form is closer than the draft's.
     """
     rng = np.random.default_rng(9)
     weight = uniform(rng, 0.0, 0.1)
@@ -122,8 +122,8 @@ def test_the_nmus_moments_are_those_of_drawn_products(hidden: int, mean: float) 
     assert is_near((slope - slope.mean()) ** 2, nmu_gradient(hidden, 1 / 12, 1.0, form="draft", input_mean=mean))
 
 
-def test_the_drafts_gradient_is_not_what_a_product_has() -> None:
-    """The variance of δ ∂z/∂z_1, with δ of mean 0 and variance 1, is the final form's and not the draft's."""
+def test_the_drafts_gradient_is_wrong_for_a_product() -> None:
+    """The variance of δ ∂z/∂z_1, with δ of mean 0 and variance 1, equals the final form, not the draft's."""
     rng = np.random.default_rng(11)
     z, weight, delta = uniform(rng, 0.0, 1.0), uniform(rng, 0.5, 1 / 12), rng.standard_normal(SAMPLES)
     squares = (delta * weight[:, 0] * (weight[:, 1] * z[:, 1] + 1 - weight[:, 1])) ** 2
@@ -158,7 +158,7 @@ def test_optimal_variances_keep_the_variance(hidden: int, input_variance: float,
 
 
 def test_optimal_variances_have_their_values() -> None:
-    """At v = 1 they are the known ones: beyond the reach of uniform weights, and unlike those in the appendix."""
+    """At v = 1, optimal variances have known values, too large for uniform weights and different from the appendix."""
     forward = [nmu_forward_optimum(hidden, 1.0) for hidden in (1, 2, 3, 4, 10)]
     assert forward == pytest.approx([0.375, 0.2654, 0.2526, 0.2505, 0.25], abs=5e-5)
     assert min(forward) > LARGEST_NMU_VARIANCE
@@ -174,7 +174,7 @@ def test_optimal_variances_have_their_values() -> None:
     ("hidden", "largest"), [(1, math.inf), (2, 14), (3, 6.45), (4, 4.98), (5, 4.37), (10, 3.54), (5000, 3)]
 )
 def test_the_largest_variance_with_a_solution(hidden: int, largest: float) -> None:
-    """A V exists up to the known v, which isn't 4, and none beyond it."""
+    """A V exists up to the known input variance v, and doesn't exist beyond it."""
     assert largest_input_variance(hidden) == pytest.approx(largest, abs=0.006)
     if 1 < hidden < 100:
         end = largest_input_variance(hidden)
@@ -198,6 +198,6 @@ def test_the_largest_variance_with_a_solution(hidden: int, largest: float) -> No
     ],
 )
 def test_arguments_out_of_range_are_refused(call: Callable[[], object], message: str) -> None:
-    """An error states the values and the rule."""
+    """Arguments out of range are errors that state the values and the rule."""
     with pytest.raises(ValueError, match=message):
         call()

@@ -10,7 +10,7 @@ from units.product import product
 
 
 def plain(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply factor by factor, whose automatic derivative is right at zeros."""
+    """Multiply factor by factor, so that autograd's derivative is right at zeros."""
     result = torch.ones(())
     for i in range(x.shape[-1]):
         part = weight[..., i]
@@ -22,7 +22,7 @@ def plain(x: Tensor, weight: Tensor) -> Tensor:
 @pytest.mark.parametrize("zeros", [0, 1, 2, 3])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_gradient_is_right_at_zero_factors(features: int, zeros: int, outputs: int) -> None:
-    """With none, one or several factors of exactly zero, gradients equal those of a chain of products."""
+    """With zero, one or several factors of exactly 0, gradients equal those of a chain of products."""
     generator = torch.Generator().manual_seed(features)
     x = 3 * torch.rand(3, 5, features, generator=generator, dtype=torch.float64) - 1
     weight = torch.rand(3, outputs, features, generator=generator, dtype=torch.float64)
@@ -45,7 +45,7 @@ def test_nan_in_one_trial_hides_no_zero_in_another() -> None:
 
 @pytest.mark.parametrize("features", [3, 10])
 def test_gradient_survives_underflow(features: int) -> None:
-    """Where the product underflows, the products of the other factors still count."""
+    """Gradients are right even if the whole product underflows."""
     x = torch.full((1, features), 2.0)
     x[0, :2] = 1e-25
     weight = torch.ones(1, features)

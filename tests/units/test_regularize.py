@@ -18,7 +18,7 @@ POINTS = torch.arange(-200, 201, dtype=torch.float64) / 80
 @both_kinds
 @both_shapes
 def test_sparsity_is_zero_exactly_at_discrete_weights(kind: Kind, shape: Shape) -> None:
-    """The regulariser is zero at discrete weights, and positive anywhere else."""
+    """The regulariser is zero at discrete weights, and positive at other weights."""
     values = sparsity(POINTS[:, None, None], kind, shape)
     discrete = torch.isin(POINTS, torch.tensor(DISCRETE[kind], dtype=torch.float64))
     assert discrete.sum() == len(DISCRETE[kind])
@@ -47,7 +47,7 @@ def test_value_is_a_mean_per_trial(kind: Kind, shape: Shape) -> None:
 
 
 def test_squared_values() -> None:
-    """The squared shapes are those of the draft."""
+    """The squared shapes have the draft's values."""
     weight = torch.tensor([[-0.5]])
     assert float(sparsity(weight, "NAU", "squared")) == 0.25**2
     assert float(sparsity(weight, "NMU", "squared")) == 0.75**2

@@ -31,7 +31,7 @@ def gradients_of(trials: int, seed: int = 0) -> list[Tensor]:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_l1_is_the_sum_of_all_parameters(name: str) -> None:
-    """L1 counts every parameter, gates too, and gives a trial in a pack the bits that it has alone."""
+    """L1 sums over every parameter, including gates, with the same bits in a pack and alone."""
     pack = UNITS[name](100, 2, trials=3, generator=torch.Generator().manual_seed(0))
     together = l1(pack.parameters(), has_trials=True)
     assert together.shape == (3,)
@@ -44,13 +44,13 @@ def test_l1_is_the_sum_of_all_parameters(name: str) -> None:
 
 
 def test_l1_needs_a_parameter() -> None:
-    """A sum over no parameters is refused."""
+    """L1 of an empty list of parameters is refused."""
     with pytest.raises(ValueError, match="at least one"):
         l1([])
 
 
 def test_l1_grows_by_ten_every_ten_thousand() -> None:
-    """The published strengths are exact at the published iterations."""
+    """L1's strength has exactly the published values at the published iterations."""
     for first, last, expected in ((1e-7, 1e-5, [1e-7, 1e-6, 1e-5, 1e-5]), (1e-9, 1e-7, [1e-9, 1e-8, 1e-7, 1e-7])):
         assert [stepwise(iteration, first, last) for iteration in (0, 10_000, 20_000, 30_000)] == expected
         assert [stepwise(iteration, first, last) for iteration in (9_999, 19_999, 29_999, 10**9)] == expected
@@ -60,7 +60,7 @@ def test_l1_grows_by_ten_every_ten_thousand() -> None:
 def test_steps_are_a_function_of_the_iteration(
     iteration: int, first: float, ratio: float, every: int, factor: int
 ) -> None:
-    """It never falls, stays between its ends, and is β_0 times a power of the factor until β_1."""
+    """The strength never falls: it is the first one times a power of the factor, up to the last one."""
     last = first * ratio
     strength = stepwise(iteration, first, last, every, factor)
     assert first <= strength <= last
@@ -73,14 +73,14 @@ def test_steps_are_a_function_of_the_iteration(
     "wrong", [{"iteration": -1}, {"first": 0.0}, {"first": 2.0}, {"every": 0}, {"factor": 1}, {"last": math.inf}]
 )
 def test_impossible_steps_are_refused(wrong: dict[str, float]) -> None:
-    """An error states the values and the rule."""
+    """Impossible steps are errors that state the values and the rule."""
     with pytest.raises(ValueError, match="must hold"):
         stepwise(**{"iteration": 0, "first": 0.1, "last": 1.0, **wrong})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("trials", [1, 3, 16])
 def test_a_trials_gradient_is_clipped_by_its_own_norm(trials: int) -> None:
-    """Each trial of a pack is clipped as by torch alone, with the same bits alone and in the pack."""
+    """Each trial of a pack is clipped as torch clips it alone, with the same bits in the pack and alone."""
     gradients = gradients_of(trials)
     together = clip_by_norm(gradients, 1.0, has_trials=True)
     for trial in range(trials):
@@ -96,8 +96,8 @@ def test_a_trials_gradient_is_clipped_by_its_own_norm(trials: int) -> None:
             assert torch.equal(plain, packed[trial])
 
 
-def test_small_gradients_stay_as_they_are() -> None:
-    """A norm below the limit changes no bit; one above becomes the limit."""
+def test_small_gradients_are_unchanged() -> None:
+    """A gradient with a norm below the limit keeps its bits; a larger norm becomes the limit."""
     gradients = gradients_of(6)
     clipped = clip_by_norm(gradients, 1.0, has_trials=True)
     for trial in range(6):
@@ -111,7 +111,7 @@ def test_small_gradients_stay_as_they_are() -> None:
 
 
 def test_nan_in_one_gradient_touches_no_other_trial() -> None:
-    """Clipping by norm makes all of that trial's gradient NaN, and changes no bit of another."""
+    """Clipping by norm makes a trial's gradient all NaN if one number is, and changes no bit of other trials."""
     gradients = gradients_of(3)
     before = clip_by_norm(gradients, 1e-3, has_trials=True)
     gradients[1][1, 0, 2] = math.nan
@@ -121,7 +121,7 @@ def test_nan_in_one_gradient_touches_no_other_trial() -> None:
 
 
 def test_values_are_clipped_one_by_one() -> None:
-    """Every number is clamped by itself, and NaN stays NaN."""
+    """Every number of a gradient is clamped separately, and NaN stays NaN."""
     gradient = torch.tensor([[-0.3, 0.05, math.nan, 0.1, math.inf]])
     (clipped,) = clip_by_value([gradient], 0.1)
     torch.testing.assert_close(clipped, torch.tensor([[-0.1, 0.05, math.nan, 0.1, 0.1]]), equal_nan=True)
@@ -148,7 +148,7 @@ def test_outward_pushes_to_twenty() -> None:
 
 
 def test_outward_sum_counts_all_parameters_once() -> None:
-    """It is the sum of the means of the five parameters, with the same bits alone and in a pack."""
+    """The outward sum is the sum of the five parameters' means, with the same bits alone and in a pack."""
     pack = INALU(7, 3, trials=3, generator=torch.Generator().manual_seed(0))
     alone = INALU(7, 3, trials=1)
     alone.load_state_dict({key: value[1:2] for key, value in pack.state_dict().items()})
@@ -160,13 +160,13 @@ def test_outward_sum_counts_all_parameters_once() -> None:
 
 @pytest.mark.parametrize(("training", "first"), [(ORIGINAL, 11_000), (PRIMER, 10_001)])
 def test_outward_begins_late_and_where_the_error_is_small(training: INALUTraining, first: int) -> None:
-    """It is on from the published iteration, in trials with an MSE below 1 only."""
+    """The outward regulariser is on from the published iteration, in trials with an MSE below 1 only."""
     mse = torch.tensor([0.5, 1.0, 3.0, math.nan])
     assert training.outward_strengths(first - 1, mse).tolist() == [0, 0, 0, 0]
     torch.testing.assert_close(training.outward_strengths(first, mse), torch.tensor([0.05, 0, 0, 0]))
 
 
-def test_trials_start_anew_when_the_paper_says() -> None:
+def test_restarts_are_checked_at_the_published_iterations() -> None:
     """The original checks every batch of epochs 10, 20, ...; the Primer every tenth iteration."""
     losses = [5.0] * 10_001
     assert [ORIGINAL.restarts(at, losses) for at in (0, 500, 9_999, 10_000, 10_999, 11_000, 20_500)] == [
@@ -176,8 +176,8 @@ def test_trials_start_anew_when_the_paper_says() -> None:
 
 
 @pytest.mark.parametrize(("training", "memory"), [(ORIGINAL, 10_000), (PRIMER, 5_000)])
-def test_only_what_is_high_and_does_not_fall_starts_anew(training: INALUTraining, memory: int) -> None:
-    """A short history, a low loss, a falling loss and NaN start no restart; a spread as large as the fall does."""
+def test_only_high_losses_that_do_not_fall_restart(training: INALUTraining, memory: int) -> None:
+    """A short history, a low loss, a falling loss and NaN don't restart a trial; a fall within the deviation does."""
     half = memory // 2 + 1
     assert not training.restarts(10_000, [5.0] * memory)
     assert training.restarts(10_000, [5.0] * (memory + 1))
@@ -190,13 +190,13 @@ def test_only_what_is_high_and_does_not_fall_starts_anew(training: INALUTraining
 
 @given(st.lists(st.floats(0, 5, width=32), min_size=2, max_size=12))
 def test_the_rule_is_its_formula(losses: list[float]) -> None:
-    """The decision is the published inequality, with the standard deviation of a population."""
+    """The restart rule is the published inequality, with the population's standard deviation."""
     early, late = losses[: len(losses) // 2], losses[len(losses) // 2 :]
     expected = np.mean(early) <= np.mean(late) + np.std(late) and np.mean(late) > 1
     assert replace(PRIMER, restart_memory=1).restarts(10, losses) == expected
 
 
-def test_new_values_are_those_of_the_setting() -> None:
+def test_restarts_have_the_settings_distribution() -> None:
     """The original restarts from U[-2, 2] in all parameters, the Primer from its own start, gates included."""
     generator = torch.Generator().manual_seed(0)
     unit = PrimerINALU(50, 80, trials=2, generator=generator)

@@ -1,4 +1,4 @@
-"""Laws of every unit."""
+"""Properties of every unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from units.variance import nac_reach, nac_variance
 
 
 class EvaluatedNRU(NRU):
-    """An NRU in evaluation, which computes another function than in training."""
+    """An NRU in evaluation mode, where it computes another function than in training."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -31,7 +31,7 @@ class EvaluatedNRU(NRU):
 
 
 class EvaluatedNMRU(NMRU):
-    """An NMRU in evaluation."""
+    """An NMRU in evaluation mode, where it computes another function than in training."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -55,14 +55,14 @@ bounded_unit = pytest.mark.parametrize("name", [name for name, unit in EVERY.ite
 
 
 def batch_innermost(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Draw [..., batch, features] as an engine lays it out: a transposed view of [..., features, batch]."""
+    """Draw inputs [..., batch, features] in the engines' layout: a transposed view of [..., features, batch]."""
     *leading, rows, features = shape
     generator = torch.Generator().manual_seed(seed)
     return (4 * torch.rand(*leading, features, rows, generator=generator, dtype=dtype) - 1.5).mT
 
 
 def numpy_uniform(seed: int) -> Uniform:
-    """Draw uniforms that depend only on the seed, the parameter and its shape."""
+    """Return a source of uniform numbers that depend only on the seed, the parameter and its shape."""
 
     def uniform(index: int, shape: tuple[int, ...]) -> Tensor:
         return torch.from_numpy(np.random.default_rng([seed, index]).random(shape))
@@ -86,7 +86,7 @@ def pack_of(name: str, seeds: range, sizes: tuple[int, int], bounds: Bounds = "c
 
 
 def outputs_and_gradients(unit: Unit, x: Tensor, grad: Tensor) -> dict[str, Tensor]:
-    """Run forward and backward once."""
+    """Return the output, the gradients, the regularisers and the sparsity error of one forward and backward pass."""
     x = x.detach().requires_grad_()
     names = [key for key, _ in unit.named_parameters()]
     y = unit(x)
@@ -119,7 +119,7 @@ def test_gradients_equal_numerical_ones(name: str, bounds: Bounds, trials: int |
 
 @every_unit
 def test_second_derivatives_equal_numerical_ones(name: str) -> None:
-    """A gradient can be differentiated again, as a gradient penalty needs."""
+    """Second derivatives, needed for gradient penalties, equal numerical ones."""
     unit = EVERY[name](3, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     x = batch_innermost(3, 3, seed=9, dtype=torch.float64).requires_grad_()
     keys = [key for key, _ in unit.named_parameters()]
@@ -196,7 +196,7 @@ def test_nan_input_gives_nan(name: str) -> None:
             value.zero_()
     x = torch.ones(2, 3)
     x[0, 1] = math.nan
-    if name == "NMU-normalized":  # its scale is of the whole batch
+    if name == "NMU-normalized":  # its scale depends on the whole batch
         assert unit(x).isnan().all()
     else:
         assert unit(x).isnan().all(1).tolist() == [True, False]
@@ -231,7 +231,7 @@ def test_initial_is_finite_at_the_ends_of_the_uniforms(name: str) -> None:
 
 @every_unit
 def test_generator_decides_the_start(name: str) -> None:
-    """One seed gives one start, another seed another, and every trial of a pack its own."""
+    """Equal seeds give equal initial weights, other seeds other ones, and every trial of a pack its own."""
     first, same, other = (
         EVERY[name](3, 2, trials=2, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
     )
@@ -263,13 +263,13 @@ def test_default_variance(name: str) -> None:
 
 @with_a_variance
 @pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
-def test_wanted_variance(name: str, share: float) -> None:
-    """The effective weights start with the variance asked for, up to the largest possible."""
+def test_requested_variance(name: str, share: float) -> None:
+    """The effective weights start with the requested variance, up to the largest possible one."""
     variance = share * min(EVERY[name].traits.largest_init_variance, 3.0)
     generator = torch.Generator().manual_seed(0)
     unit = EVERY[name](400, 600, init_variance=variance, generator=generator, dtype=torch.float64)
     weights = unit.effective_weights()
-    for weight in weights[:1] if name == "NPU" else weights:  # the imaginary part starts at 0
+    for weight in weights[:1] if name == "NPU" else weights:  # without the imaginary part, since it starts at 0
         assert float(weight.detach().var()) == pytest.approx(variance, rel=0.02)
         centre = 0.5 if float(weight.detach().min()) >= 0 else 0.0
         assert float(weight.detach().mean()) == pytest.approx(centre, abs=0.02)
@@ -298,7 +298,7 @@ def test_nonsense_sizes_are_refused(name: str) -> None:
 
 
 def test_traits_are_those_of_the_unit() -> None:
-    """A unit's traits without torch, under its name, agree with the unit itself."""
+    """The traits that are listed by name without torch agree with the unit's own."""
     assert {name: unit.traits for name, unit in UNITS.items()} == TRAITS
 
 
@@ -323,12 +323,12 @@ def test_clipping_keeps_bounds(name: str) -> None:
 
 @bounded_unit
 def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
-    """Out of bounds, the regularised unit acts like a clipped one, with zero gradient there."""
+    """A regularised unit out of bounds computes like a clipped unit, with a gradient of zero for these weights."""
     free, clipped = EVERY[name](3, 2, bounds="regularized"), EVERY[name](3, 2)
     with torch.no_grad():
         for key, value in free.named_parameters():
             numbers = torch.tensor([-2.0, 0.25, 2.0, 0.5, 3.0, -0.001 - 1])
-            numbers = numbers.roll(-1) if key == "gate" else numbers.repeat(2)  # no gate is closed
+            numbers = numbers.roll(-1) if key == "gate" else numbers.repeat(2)  # keeps gates open
             value.copy_(numbers[: value.numel()].view_as(value))
             clipped.get_parameter(key).copy_(value)
     clipped.clip_()
@@ -344,14 +344,14 @@ def test_regularized_clamps_in_the_forward_pass_only(name: str) -> None:
 
 @every_unit
 def test_every_effective_weight_has_a_name_of_its_own(name: str) -> None:
-    """The unit's paths name its effective weights, one for one."""
+    """A unit has one path name for each of its effective weights."""
     unit = EVERY[name](3, 2)
     assert len(set(unit.paths)) == len(unit.paths) == len(unit.effective_weights())
 
 
 @pytest.mark.parametrize("name", [name for name, unit in EVERY.items() if issubclass(unit, GatedUnit)])
 @pytest.mark.parametrize("trials", [None, 3])
-def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
+def test_gates_mix_sum_and_product(name: str, trials: int | None) -> None:
     """A gated unit's output is its sum where a gate is 1, its product where it is 0, and a mixture in between."""
     unit = EVERY[name](3, 2, trials=trials, generator=torch.Generator().manual_seed(0))
     assert isinstance(unit, GatedUnit)
@@ -370,7 +370,7 @@ def test_gates_are_what_mixes_the_output(name: str, trials: int | None) -> None:
 
 @every_unit
 def test_only_bounded_units_have_regularisers(name: str) -> None:
-    """Units with bounded weights have both regularisers, one value a trial; the others have none."""
+    """Units with bounded weights have both regularisers, with a value per trial; other units return None."""
     unit = EVERY[name](3, 2, trials=5)
     for value in (unit.sparsity("linear"), unit.sparsity("squared"), unit.out_of_bounds("squared")):
         assert (value is not None) == bool(unit.traits.bounded)
@@ -400,7 +400,7 @@ def test_trains_as_an_ordinary_layer(name: str) -> None:
 
 @every_unit
 def test_state_survives_a_round_trip(name: str) -> None:
-    """A unit loaded from another's state gives the same output."""
+    """A unit loaded from another unit's state gives the same output."""
     unit, copy_ = EVERY[name](3, 2, trials=2), EVERY[name](3, 2, trials=2)
     x = batch_innermost(2, 5, 3)
     assert not torch.equal(unit(x), copy_(x))

@@ -20,7 +20,7 @@ _LOCKS = ("base", "cluster", "server", "torch-cpu")
 
 
 def missing() -> str | None:
-    """Return the missing requirements of containers; None if all are there."""
+    """Return a message about missing requirements of containers; None if all are met."""
     if os.geteuid() != 0:
         return "containers are tested by root, with an engine of their own"
     absent = [program for program in ("dockerd", "debootstrap", "iptables") if shutil.which(program) is None]
@@ -74,7 +74,7 @@ class Docker:
         self("build", *words, "--tag", image, str(ROOT))
 
     def build_all(self) -> None:
-        """Build the stand-ins for images of registries, and the service's own image on top of one."""
+        """Build substitutes for the registries' images, and the service's own image on top of one."""
         context = self.folder / "images"
         shutil.copytree(Path(__file__).parent / "images", context)
         for program in ("caddy", "weed"):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def root(finished_study: Path, tmp_path: Path) -> Path:
-    """Give a copy of a store whose study is done, reported and published."""
+    """Return a copy of a store whose study is finished, reported and published."""
     return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
 
 
@@ -34,7 +34,7 @@ def published(root: Path) -> int:
 
 
 def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
-    """A deletion reports what it removed and leaves nothing; the same file runs and is published again."""
+    """A deletion reports the removed parts and leaves nothing; the same file runs and is published again."""
     deletion = little(root).delete()
     assert (deletion.trials, deletion.has_report, deletion.files > 10, deletion.size_bytes > 10_000) == (
         12,
@@ -54,7 +54,7 @@ def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
 
 
 def test_nothing_is_deleted_without_mlflow(root: Path) -> None:
-    """If MLflow is unreachable, store and study stay as they are; `off` leaves MLflow alone."""
+    """If MLflow is unreachable, nothing is deleted; with tracking off, only the store's files are."""
     before = Store(root).study("little").sizes()
     with pytest.raises(TrackingError, match=r"Nothing of 'little' was deleted from the store; --tracking-uri off"):
         little(root, "http://127.0.0.1:9").delete()
@@ -105,7 +105,7 @@ def test_nothing_else_is_deleted(root: Path, name: str) -> None:
 
 
 def test_results_of_others_stay(root: Path, finished_study: Path) -> None:
-    """Results that another study copied from a deleted one stay."""
+    """Results that another study copied from the deleted study stay."""
     text = (finished_study / "little.yaml").read_text()
     (root.parent / "other.yaml").write_text(text.replace("study: little", "study: other"))
     study.load(root.parent / "other.yaml", store=root, tracking_uri="off").run(local=True)
@@ -122,7 +122,9 @@ def test_a_folder_without_a_study_stays(root: Path) -> None:
     (root / "data" / "precious.csv").write_text("1")
     client = connect(f"sqlite:///{root}/mlflow.db")
     experiment = client.create_experiment("data")
-    with pytest.raises(UnknownStudyError, match="no study 'data'"):  # an experiment without runs may be anybody's, too
+    with pytest.raises(
+        UnknownStudyError, match="no study 'data'"
+    ):  # an experiment without runs needn't be this service's
         deletion_of("data", Where(str(root)))
     client.create_run(experiment, tags={"study.kind": "study"})
     with pytest.raises(InputError, match="has files but no study"):

@@ -50,7 +50,7 @@ def broken(seed):
 
 
 def test_a_new_file_begins_with_a_training_function() -> None:
-    """The file has the function's parameters and metrics, runs as it is, and marks what to check."""
+    """The file has the function's parameters and metrics, marks the lines to check, and runs unchanged."""
     Path("mine.py").write_text(FUNCTION)
     done = invoke("new", "first", "--train", "mine:train")
     assert done.exit_code == 0, done.output
@@ -110,7 +110,7 @@ WRITES = {
 
 @pytest.mark.parametrize("how", WRITES)
 def test_a_new_file_begins_with_a_program(how: str) -> None:
-    """The file takes its arguments from the command and --help, its results from a first run, and it runs."""
+    """The file has the arguments of the command and --help and the results of a first run, and runs unchanged."""
     code, results = WRITES[how]
     Path("train.py").write_text(PROGRAM + code)
     done = invoke("new", "first", "--command", "python train.py --learning-rate 0.2")

@@ -23,7 +23,7 @@ def outcomes() -> pd.DataFrame:
 
 
 def test_a_frame_is_reported_as_a_file_is(tmp_path: Path) -> None:
-    """Rates, means and the finding are those of the command."""
+    """Rates, means and the finding of a DataFrame equal those that the command prints for a CSV file."""
     trials = outcomes()
     report = study.report(trials, by=["optimiser"], success="val_mse < 2e-3", metrics=["val_mse"])
     cells = report.cells()

@@ -1,4 +1,4 @@
-"""Pages of a store: `study ui` as a user starts and ends it, and the index from Python."""
+"""Pages of a store: `study ui`, started and ended as by a user, and the index written from Python."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture(name="store")
 def _store(finished_study: Path, tmp_path: Path) -> Path:
-    """Give a copy of a store with one study."""
+    """Return a copy of a store with one study."""
     return Path(shutil.copytree(finished_study / "studies", tmp_path / "studies"))
 
 
 @pytest.fixture(name="ui")
 def _ui(tmp_path: Path) -> Iterator[Start]:
-    """Start `study ui` in the test's folder, and kill the processes that the test leaves running."""
+    """Yield a function that starts `study ui` in the test's folder; processes still running at the end are killed."""
     started = []
 
     def start(*words: str, **options: object) -> subprocess.Popen[str]:

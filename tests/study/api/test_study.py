@@ -35,7 +35,7 @@ LITTLE = {
 
 @pytest.fixture(scope="module", name="store")
 def _store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a little study, and a second one with another learning rate."""
+    """Run a little study, and a second one with another learning rate; return their store."""
     store = tmp_path_factory.mktemp("api") / "studies"
     for name, rate in (("little", 1e-3), ("faster", 1e-2)):
         fixed = {"fixed": {"batch_size": 16, "learning_rate": rate}, "study": name}
@@ -139,7 +139,7 @@ def test_curves_have_a_row_for_each_evaluation(little: study.Study) -> None:
 
 
 def test_weights_are_a_state_dict(little: study.Study) -> None:
-    """A trial is found by its id or a unique prefix of it."""
+    """Weights of a trial load into its network; the trial is found by its id or a unique prefix of it."""
     trials = little.trials()
     trial = trials[(trials["model"] == "NMU") & (trials["hidden_size"] == 3)].iloc[0]["trial_id"]
     weights = little.weights(trial[:9])
@@ -197,7 +197,7 @@ def test_options_are_checked(tmp_path: Path, options: dict[str, object], message
 
 
 def test_a_plan_has_the_power_of_its_comparisons(tmp_path: Path) -> None:
-    """The full plan has the power of its comparisons and the seeds for a wanted difference, also as data."""
+    """The full plan has, as text and as data, the power of its comparisons and the seeds to detect a difference."""
     loaded = study.load(LITTLE, store=tmp_path)
     planned = loaded.plan(difference=0.25, engine="torch")
     assert "a difference of 0.25 takes" in " ".join(str(planned).split())

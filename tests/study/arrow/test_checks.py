@@ -1,4 +1,4 @@
-"""Checks of imported rows: ids must match their content, and texts must be ones that an engine writes."""
+"""Checks of imported rows: ids must match their content, and texts must be such as an engine writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRIALS = [Trial(cell, seed) for cell in CELLS for seed in (0, 1, 2**62, Sources(
 
 
 def table(**changes: Any) -> pa.Table:
-    """Return results of all trials, the last with other values in the given columns."""
+    """Return results of all trials; `changes` replaces the last row's value in the named columns."""
     results = results_table(
         Result(trial=trial, outcome=Outcome.FINISHED, metrics={"loss": 0.5}, engine="function", device="cpu")
         for trial in TRIALS
@@ -29,7 +29,7 @@ def table(**changes: Any) -> pa.Table:
 
 
 def test_rows_of_this_package_are_accepted() -> None:
-    """Integers among other numbers, lists, seeds of several sources and failures have the recomputed ids."""
+    """Rows with integers among floats, lists, combined seeds or failures pass, as their recomputed ids match."""
     assert complaint(table()) is None
     assert complaint(table(outcome="failed", error='any """ text\x1b[2J', engine="", device="")) is None
     assert complaint(table().slice(0, 0)) is None
@@ -37,7 +37,7 @@ def test_rows_of_this_package_are_accepted() -> None:
 
 @pytest.mark.parametrize("name", ["torch", "fused", "my_lab.engine-2", "Größe 1"])
 def test_engines_have_any_plain_name(name: str) -> None:
-    """A plug-in's engine may have the name that its package registers."""
+    """An engine may have any name of plain characters, such as a plug-in's."""
     assert complaint(table(engine=name)) is None
 
 
@@ -46,7 +46,7 @@ def test_engines_have_any_plain_name(name: str) -> None:
     ["cuda", "cuda:0", "NVIDIA H100 80GB HBM3", "Tesla V100-PCIE-16GB", "Intel(R) Arc(TM) A770", "AMD MI250X / MI250"],
 )
 def test_devices_have_the_names_of_their_makers(name: str) -> None:
-    """A device may have the name of its model."""
+    """A device may have the name of its hardware model."""
     assert complaint(table(device=name)) is None
 
 

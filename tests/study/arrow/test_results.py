@@ -66,7 +66,7 @@ files = st.lists(st.lists(results, max_size=4), min_size=1, max_size=4)
 
 @given(st.lists(values, max_size=6))
 def test_a_column_of_any_kind_holds_its_values(column: list[Any]) -> None:
-    """Each value comes back unchanged; integers in a number column come back as floats, restored by a note."""
+    """Each value comes back unchanged; integers of a float column are restored by the list of integer columns."""
     kind = kind_of(column)
     back = decoded(encoded(column, kind), kind)
     assert repr([_as_list(value) for value in back]) == repr(
@@ -93,7 +93,7 @@ def check_is(table: pa.Table, expected: list[Result]) -> None:
 
 @given(files, files, st.randoms(use_true_random=False))
 def test_tables_are_joined_in_any_steps(first: list[list[Result]], second: list[list[Result]], order: Any) -> None:
-    """A joined table can be joined again, and its rows selected and reordered before, without a change."""
+    """Results stay unchanged if tables are joined in steps, with rows selected and reordered in between."""
     left, right = (unified([results_table(of_file) for of_file in part]) for part in (first, second))
     rows = [result for part in (first, second) for file_results in part for result in file_results]
     check_is(unified([left, right]), rows)
@@ -118,7 +118,7 @@ def test_the_store_returns_cells_with_the_ids_of_their_rows(given_files: list[li
 
 
 def test_built_in_results_have_fixed_columns() -> None:
-    """Built-in tasks have the same columns for failed trials and for unused hyperparameters."""
+    """Built-in tasks have the same columns, even if all trials failed or don't use a hyperparameter."""
     failed = Result(trial=Trial(published_cell("linear"), 0), outcome=Outcome.FAILED)
     table = results_table([failed])
     assert table.schema.equals(results_table([exact_result(Trial(published_cell(momentum=0.9), 0))]).schema)
@@ -128,7 +128,7 @@ def test_built_in_results_have_fixed_columns() -> None:
 
 
 def test_columns_keep_the_order_of_declaration() -> None:
-    """Hyperparameters follow the model in the order in which cells declare them; metrics follow the best step."""
+    """Hyperparameters follow the model in their cells' order of declaration; metrics follow the best step."""
     cells = [Cell("function", "mine:train", {"b": 1, "a": 2}), Cell("function", "mine:train", {"a": 2, "c": None})]
     cell_results = [Result(trial=Trial(cell, 0), outcome=Outcome.FINISHED, metrics={"z": 0, "y": 0}) for cell in cells]
     table = results_table(cell_results)

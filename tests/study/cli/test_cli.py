@@ -1,4 +1,4 @@
-"""Commands, their exit codes, and what they leave on disk."""
+"""Commands: output, exit codes and written files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_five_mistakes_one_message(here, command):
+def test_one_message_lists_five_mistakes(here, command):
     """One message lists every mistake of a file; the exit code is 2 and nothing is written."""
     result = invoke(command, "mistaken.yaml")
     assert result.exit_code == 2
@@ -131,7 +131,7 @@ def test_plan_says_why_an_engine_is_passed_over(here):
 
 
 def test_from_file_to_report(here):
-    """run, list, show, report, plan and sync give the right output for the same study."""
+    """Run, list, show, report, plan and sync give the right output for the same study."""
     result = invoke("run", "little.yaml", "--local")
     assert result.exit_code == 0, result.output
     assert "report:" in result.output
@@ -174,7 +174,7 @@ def test_a_mistyped_store_is_an_error_and_is_not_created(here, words):
 
 
 def test_a_busy_port_is_an_error(here):
-    """On a busy port `study ui` ends with exit code 2 and prints no address."""
+    """If its port is busy, `study ui` ends with exit code 2 and prints no address."""
     (here / "studies").mkdir()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

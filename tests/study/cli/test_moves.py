@@ -30,7 +30,7 @@ def here(finished_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_a_terminal_delete_needs_yes(here: Path) -> None:
-    """Without a terminal, delete lists what it would delete and ends with 2; with --yes it deletes."""
+    """Without a terminal, delete lists the studies and ends with exit code 2; with --yes it deletes them."""
     result = invoke("delete", "little")
     assert result.exit_code == 2
     for words in ("12 trials and a report", "experiment 'little' with ", "nothing was deleted", "--yes"):
@@ -58,13 +58,13 @@ def test_delete_asks_on_a_terminal(here: Path, answer: str, code: int, left: lis
 
 
 def test_a_wrong_name_deletes_nothing(here: Path) -> None:
-    """All names are looked up before anything is deleted."""
+    """If one name of several is unknown, nothing is deleted."""
     assert invoke("delete", "little", "litle", "--yes").exit_code == 2
     assert Store(here / "studies").studies() == ["little"]
 
 
 def test_a_study_is_exported_and_imported(here: Path) -> None:
-    """Export writes one file; import reads it with or without the word zip; both print the number of trials."""
+    """Export writes one ZIP file; `import` and `import zip` read it; both commands print the number of trials."""
     result = invoke("export", "little", "little.zip")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("little.zip: 12 trials in ")

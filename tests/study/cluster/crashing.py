@@ -18,10 +18,10 @@ class Crashing(FusedEngine):
         return shape_key(cell)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Begin, unless the pack has an NMU."""
+        """Begin training; raise RuntimeError if the pack has an NMU."""
         if any(trial.cell.model == "NMU" for trial in pack.trials):
             raise RuntimeError("no NMU today")
         return super().start(pack, device=device, checkpoint=checkpoint)
 
     def prepare(self, cell: Cell) -> None:
-        """Prepare nothing."""
+        """Do nothing, so that only training crashes."""

@@ -48,7 +48,7 @@ def once(seed):
 
 @seeded
 def stuck(seed):
-    """Wait in the middle of seed 1 until this process is killed, unless told to go."""
+    """Block at seed 1 until this process is killed, unless the file `go` exists."""
     if seed == 1 and not Path(WAITS, "go").exists():
         os.mkfifo(Path(WAITS, "pipe"))
         Path(WAITS, "process").write_text(str(os.getpid()))
@@ -65,7 +65,7 @@ def exits(seed):
 
 @seeded
 def waits(seed, *, trial: Trial):
-    """Give a state again and again until it is told to go."""
+    """Save states until the file `go` exists."""
     if not trial.resume:
         trial.report(0, loss=1.0)
     while not Path(WAITS, "go").exists():
@@ -76,7 +76,7 @@ def waits(seed, *, trial: Trial):
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a working folder with a module `brief`."""
+    """Yield a working folder with a module `brief`."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "lab"
     folder.mkdir()
@@ -94,7 +94,7 @@ def plan_of(folder: Path, function: str, seeds: int = 3) -> Plan:
 def beside_here(
     plan: Plan, root: Path, stop: threading.Event, on_event: Any, attempt: str | None = None
 ) -> tuple[StudyStore, PackWork, list[Pack]]:
-    """Train a plan as one pack in a process beside this one; return its folder, its work and the remaining packs."""
+    """Train a plan as one pack in a process beside this one; return its store, its work and the remaining packs."""
     folder = Store(root).study("brief")
     work = PackWork(str(root), "brief", attempt or folder.begin_attempt(), "auto", "cpu", own=own_engine(plan.spec))
     pack = Pack(tuple(plan.trials))
@@ -118,7 +118,7 @@ def undisturbed(plan: Plan, root: Path) -> StudyStore:
 
 def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A short study trains without Ray and has the bits of a run in this process."""
-    monkeypatch.setitem(sys.modules, "ray", None)  # an import of it would fail
+    monkeypatch.setitem(sys.modules, "ray", None)  # so that importing it fails
     monkeypatch.setattr("study.driver.engines.ray_problem", lambda: None)
     plan = plan_of(lab, "once", seeds=40)
     assert run(plan, Options(lab / "studies", None), Console(file=StringIO())) is Ending.FINISHED
@@ -126,7 +126,7 @@ def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytes
 
 
 def test_long_trials_are_left_to_another_worker(lab: Path, tmp_path: Path) -> None:
-    """The process of a function that doesn't return is killed; another worker trains all trials that aren't stored."""
+    """The process of a function that never returns is killed; another worker trains all trials that aren't stored."""
     plan, events = plan_of(lab, "stuck"), list[Event]()
     folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
     assert not [event for event in events if isinstance(event, PackCrashed | PackDone)]
@@ -137,7 +137,7 @@ def test_long_trials_are_left_to_another_worker(lab: Path, tmp_path: Path) -> No
 
 
 def test_an_ended_process_is_reported_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
-    """An ended process is a crash, and its packs are trained by another worker."""
+    """A process that exits counts as a crash, and another worker trains its packs."""
     plan, events = plan_of(lab, "exits"), list[Event]()
     folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
     (crash,) = [event for event in events if isinstance(event, PackCrashed)]

@@ -57,7 +57,7 @@ def on_tune(
 
 
 def actors(name: str) -> set[int]:
-    """Find the processes of this test's Ray in which an actor of a class lives."""
+    """Return the ids of processes of this test's Ray with an actor of the named class."""
     return {process_id for process_id in below(os.getpid()) if name.encode() in command_line(process_id)}
 
 
@@ -73,7 +73,7 @@ def test_credentials_of_the_driver_are_not_logged(tmp_path, monkeypatch):
     secret = "a-secret-that-nobody-may-log"
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     handed_on = "0000000001"
-    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", handed_on)  # Tune does hand this on: logs are where to look
+    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", handed_on)  # Tune passes this on, so the variable can reach the logs
     _, work = work_in(tmp_path)
     on_tune([small_pack(0)], work, lambda event: None, workers=1)
     session = Path(ray._private.worker._global_node.get_session_dir_path())
@@ -98,7 +98,7 @@ def test_packs_of_a_bundle_share_a_worker(tmp_path):
 
 
 class InBatches:
-    """A source of batches that gives each when the one before is done, and notes how many trials were done by then."""
+    """A source of batches that records, at each request, the number of stored trials."""
 
     def __init__(self, batches: list[list[Pack]], folder: StudyStore) -> None:
         self._batches, self._folder = list(batches), folder
@@ -112,7 +112,7 @@ class InBatches:
 def grown_on_tune(
     batches: list[list[Pack]], folder: StudyStore, work: Work, on_event: Callable[[Event], None]
 ) -> tuple[set[str], InBatches]:
-    """Run the first batch, and the others on request."""
+    """Run the first batch, and the others on request; return the packs' devices and the source of batches."""
     first, *others = batches
     later_batches = InBatches(others, folder)
     groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
@@ -167,8 +167,8 @@ def test_an_error_in_more_is_raised_unchanged(tmp_path):
         TuneScheduler(groups, threading.Event(), more=more).run([(small_pack(0),)], None, lambda event: None)
 
 
-class BreaksOne:
-    """Work on all packs but one, which crashes each time."""
+class BreaksOnePack:
+    """Work on packs that crashes whenever it gets the bad pack."""
 
     def __init__(self, work: PackWork, bad: str) -> None:
         self._work, self._bad = work, bad
@@ -184,7 +184,7 @@ def test_only_the_crashing_pack_of_a_bundle_fails(tmp_path):
     packs = [small_pack(seed) for seed in range(3)]
     folder, work = work_in(tmp_path)
     events: list[Event] = []
-    groups = [cluster.WorkerGroup(cluster.CPU, 1, BreaksOne(work, packs[1].id))]
+    groups = [cluster.WorkerGroup(cluster.CPU, 1, BreaksOnePack(work, packs[1].id))]
     TuneScheduler(groups, threading.Event()).run([tuple(packs)], None, events.append)
     assert len([e for e in events if isinstance(e, PackCrashed)]) == RETRIES
     assert [e.pack_id for e in events if isinstance(e, PackFailed)] == [packs[1].id]
@@ -198,7 +198,7 @@ def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path):
     packs = [small_pack(seed, iterations=2000, evaluate_every=500) for seed in range(3)]
     _, work = work_in(tmp_path)
     events: list[Event] = []
-    groups = [cluster.WorkerGroup(cluster.GPU, 1, BreaksOne(work, packs[1].id))]
+    groups = [cluster.WorkerGroup(cluster.GPU, 1, BreaksOnePack(work, packs[1].id))]
     shares = {pack.id: 0.3 for pack in packs}
     bundles = [(pack,) for pack in packs]
     TuneScheduler(groups, threading.Event()).run(bundles, shares, events.append)
@@ -208,7 +208,7 @@ def test_no_pack_is_blamed_for_another_on_the_same_device(tmp_path):
 
 
 class StruckOnce:
-    """Work on all packs that sends a signal to its own process at one of them.
+    """Work on packs that sends a signal to its own process, once, at the given pack.
 
     Args:
         work: the actual work.
@@ -248,7 +248,7 @@ def test_a_worker_that_dies_before_telling_the_driver_loses_no_pack(tmp_path):
 
 
 def test_workers_are_not_blamed_for_a_busy_driver(monkeypatch):
-    """A driver that was busy itself ends no worker as silent; a listening one does."""
+    """A driver that was itself busy doesn't kill silent workers; a driver that listens does."""
     events: list[Event] = []
     now = 0.0
     monkeypatch.setattr("study.cluster.callback.time.monotonic", lambda: now)
@@ -256,7 +256,7 @@ def test_workers_are_not_blamed_for_a_busy_driver(monkeypatch):
     worker = SimpleNamespace(config={"worker": 0}, temporary_state=SimpleNamespace(ray_actor=None))
     callback.on_trial_start(1, [], worker)
     callback.on_trial_result(1, [], worker, {"worker": "w", "node": "n", "events": [], "idle": False})
-    now = 1000.0  # the driver was in a long wait
+    now = 1000.0  # the driver was busy until then
     callback.on_step_end(1, [])
     assert not [event for event in events if isinstance(event, Notice)]
     for _ in range(4):
@@ -281,7 +281,7 @@ def test_an_error_of_the_driver_is_raised_unchanged(tmp_path):
 
 
 def test_a_split_is_reported_once():
-    """A worker that gets a pack after another split it reports no event twice to the driver."""
+    """If a worker gets a pack that another worker has split, the driver hears of the split only once."""
     pack = small_pack(0, 1)
     parts = (small_pack(0), small_pack(1))
     reported: list[Event] = []
@@ -307,7 +307,7 @@ def test_a_worker_answers_questions():
 
 
 def test_every_slot_is_used_and_every_pack_done_once(tmp_path):
-    """Packs that need all workers at once use every slot, and have the bits of a run in this process."""
+    """Packs that wait until all workers run use every slot, and have the bits of a run in this process."""
     packs = [small_pack(seed, seed + 100, iterations=500) for seed in range(2 * SLOTS)]
     folder, work = work_in(tmp_path / "tune")
     events: list[Event] = []
@@ -395,7 +395,7 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
 
 
 def test_a_pack_that_always_crashes_fails_alone(tmp_path):
-    """A pack that crashes on every try is reported as failed, with the reason; the other pack is done."""
+    """A pack that crashes at each try fails with the reason; the other pack is done."""
     good, bad = small_pack(0), small_pack(1, task="no such task")
     folder, work = work_in(tmp_path)
     events: list[Event] = []
@@ -466,8 +466,8 @@ def test_compiling_is_reported_while_it_lasts(tmp_path):
 
 # This test starts its own Ray, in a process that has used JAX.
 @pytest.mark.slow
-def test_jax_does_not_warn_of_the_processes_of_ray(tmp_path):
-    """JAX's warning about forks is silent for Ray's processes, which execute another program at once."""
+def test_jax_does_not_warn_about_the_processes_of_ray(tmp_path):
+    """JAX doesn't warn about forks when Ray starts processes, because they execute another program at once."""
     pytest.importorskip("jax")
     code = (
         "import jax.numpy\njax.numpy.ones(3).sum()\nfrom study import cluster\n"

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # nodes start one aft
 
 @dataclass(frozen=True)
 class Together:
-    """Work that ends a pack once enough workers have begun one."""
+    """Work that ends its pack once enough workers have begun a pack."""
 
     folder: Path
     workers: int
@@ -37,7 +37,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Asking:
-    """Work that ends each pack once Ray has the expected number of pending worker requests for it."""
+    """Work that ends each pack once Ray has the expected number of pending requests for workers."""
 
     expected: dict[str, int]
 
@@ -56,8 +56,8 @@ class Asking:
         yield PackDone(pack.id)
 
 
-def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypatch):
-    """A study reports how many workers wait for room, and a machine that joins late takes a pack."""
+def test_a_study_waits_for_machines_and_uses_late_ones(tmp_path, monkeypatch):
+    """A study reports the number of waiting workers, and a machine that joins late takes a pack."""
     from ray.cluster_utils import Cluster
 
     monkeypatch.setattr(callback, "_START_S", 0.0)
@@ -82,7 +82,7 @@ def test_a_study_waits_for_machines_and_uses_each_that_comes(tmp_path, monkeypat
 
 
 def test_no_more_machines_are_requested_than_packs_are_left():
-    """Three workers wait beside the running one; once there are fewer packs than workers, requests are withdrawn."""
+    """Three workers wait beside the running one; once fewer packs than workers remain, requests are withdrawn."""
     from ray.cluster_utils import Cluster
 
     packs = [small_pack(number) for number in range(5)]

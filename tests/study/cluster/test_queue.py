@@ -1,4 +1,4 @@
-"""The queue of packs over drawn histories of workers: each pack is done or fails, and goes to the right worker."""
+"""The queue of packs in random histories of workers: each pack is done or fails, and goes to the right worker."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_pack_is_done_or_failed_for_good(seed, mixed):
                 crashes[pack.id] += action == "die" and pack.id not in done
             failed |= set(queue.lost(worker, blame=action == "die"))
             held[worker] = []
-    for worker in kinds:  # all packs that are still out come back, and are done
+    for worker in kinds:  # workers return their remaining packs, and these are done
         for pack in held[worker]:
             queue.done(worker, pack.id)
             done.add(pack.id)
@@ -97,7 +97,7 @@ def test_added_packs_are_handed_out_once():
 
 
 def test_a_restarted_queue_retries_an_unknown_pack():
-    """A crash of a pack that another queue handed out doesn't fail the pack, which is queued again."""
+    """A pack that crashes after another queue handed it out doesn't fail; it is queued again."""
     (pack,) = packs_of(1)
     queue = PackQueue([(pack,)])
     assert queue.crashed("worker", pack.id)
@@ -105,7 +105,7 @@ def test_a_restarted_queue_retries_an_unknown_pack():
 
 
 def test_a_pack_whose_worker_dies_too_often_fails():
-    """Deaths of a worker that trains only one pack count against the pack, until it fails."""
+    """If a worker with a single pack dies, this counts against the pack; after the allowed number the pack fails."""
     (pack,) = packs_of(1)
     queue = PackQueue([(pack,)])
     failed = []
@@ -141,7 +141,7 @@ def test_the_queue_knows_the_node_of_a_worker():
 
 
 def test_an_idle_gpu_leaves_a_suspect_alone():
-    """An idle GPU doesn't repeat a pack that a core tries alone, and takes no pack on its node."""
+    """An idle GPU neither repeats a suspect pack, which a core trains alone, nor takes a pack on that node."""
     suspect, other = packs_of(2)
     queue = PackQueue([(suspect,)], {pack.id: 0.4 for pack in (suspect, other)})
     for node in ["a", "b"]:
@@ -155,7 +155,7 @@ def test_an_idle_gpu_leaves_a_suspect_alone():
 
 
 class Fleet:
-    """Two nodes with three workers each: packs train, die with their nodes and are retried, in a drawn order.
+    """Two nodes with three workers each; packs train, die with their nodes and are retried, in random order.
 
     Args:
         packs: packs to train.
@@ -229,7 +229,7 @@ def test_only_packs_that_kill_their_nodes_fail(seed, killers):
 
 @given(seed=st.integers(0, 10**6), killers=st.integers(0, 2), preempted=st.integers(0, 30))
 def test_every_pack_is_done_or_failed_when_nodes_are_lost(seed, killers, preempted):
-    """Each pack is done, or failed after the allowed number of lost nodes, the last of which it had for itself."""
+    """Each pack is done, or fails after the allowed number of lost nodes and was alone on the last one."""
     draw = random.Random(seed)
     packs = packs_of(8)
     deadly = {pack.id for pack in draw.sample(packs, killers)}

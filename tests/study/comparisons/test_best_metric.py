@@ -1,4 +1,4 @@
-"""Headlines without a success criterion: the best mean, and whether the lead may be chance."""
+"""Headlines without a success criterion: the best mean, and the significance of its lead."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCURACY = Metric(higher_is_better=True, title="test accuracy", low=0.0, high=1.
 
 
 def headline_of(means, metric=ACCURACY, *, spread=0.01, by=("model",), outcome="finished"):
-    """Return the headline of groups of ten trials, with values evenly spread around their means; NaN means no value."""
+    """Return the headline of groups of ten trials, with values evenly spread around their means; NaN: no value."""
     values = [mean + spread * step for mean in means.values() for step in np.linspace(-1, 1, 10)]
     keys = {name: [group[i] for group in means for _ in range(10)] for i, name in enumerate(by)}
     table = outcomes_table(outcome=[outcome] * len(values), accuracy=pa.array(values), **keys)
@@ -48,7 +48,7 @@ def test_a_lead_that_may_be_chance_has_no_winner(second, is_named):
 
 
 def test_equal_means_have_no_winner():
-    """Two methods with equal means are not distinguished."""
+    """The headline doesn't distinguish two methods with equal means."""
     text = headline_of({("A",): 0.5, ("B",): 0.5})
     assert "A 0.500 [" in text
     assert "A and B are not distinguished (p = 1" in text
@@ -113,7 +113,7 @@ def test_pairs_are_tested_by_their_means():
 
 
 def test_diverged_trials_rank_worst_among_many_factors():
-    """With diverged trials, a value leads by its share of won pairs; diverged trials rank worst."""
+    """If trials diverged, the leading value has the largest share of won pairs; diverged trials rank worst."""
     settings = [setting for setting in product("xy", "12", "34", "56") for _ in range(9)]
     worse = [setting[0] == "y" for setting in settings]
     diverged = [place % 9 == 0 for place in range(len(settings))]

@@ -46,7 +46,7 @@ def finished(values_by_model, metrics=METRICS):
 
 
 def shared(seeds, shift):
-    """Return losses that depend mostly on the seed."""
+    """Return losses by seed; they depend mostly on the seed, and `shift` is added."""
     return {seed: seed + shift + 0.01 * (seed * 7 % 5) for seed in seeds}
 
 
@@ -89,7 +89,7 @@ def test_a_trial_without_a_number_ranks_worst():
     assert finding.test == "sign-flip of ranks"
     assert (finding.is_probability, finding.winner) == (True, "NMU")
     assert finding.estimate == pytest.approx(9 / 12)
-    assert finding.values[1] == pytest.approx(0.1)  # the mean of the trials that have a number
+    assert finding.values[1] == pytest.approx(0.1)  # the mean over trials with a number
     assert finding.lacking[1].diverged == 9
     text = headline(rows, contrasts(rows, table))
     assert text.startswith("NMU has the best loss: better than NAU in 75% of pairs of trials (p = ")
@@ -97,7 +97,7 @@ def test_a_trial_without_a_number_ranks_worst():
 
 
 def test_too_few_seeds_give_no_verdict_but_a_required_number():
-    """Five seeds distinguish nothing; the table gives the seeds required for all tests of the family."""
+    """Five seeds give no verdict; the table gives the number of seeds that the family of tests requires."""
     rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.interval, finding.has_enough_seeds) == (None, False)
@@ -111,7 +111,7 @@ def test_too_few_seeds_give_no_verdict_but_a_required_number():
 
 
 def judged(outcomes_by_model, at=1000):
-    """Build rows and the table of judged trials: one letter per seed and model; `s` is solved, later seeds later."""
+    """Build rows and the table of judged trials: one letter per seed and model, `s` for solved; later seeds later."""
     kinds = {"s": Outcome.SOLVED, "u": Outcome.UNSOLVED, "d": Outcome.DIVERGED, "f": Outcome.FAILED}
     results = [
         Result(
@@ -237,7 +237,7 @@ def test_rows_of_files_with_the_same_seeds_are_compared_seed_by_seed():
 
 
 def test_reports_by_columns_know_that_seeds_were_added_by_results():
-    """A report by columns of such a study uses an any-time valid test, also together with a file."""
+    """Reports by columns of such a study use an any-time valid test, also together with a file."""
     lines = [{"model": model, "seed": seed, "solved": model == "A"} for model in "AB" for seed in range(9)]
     table, rows = pa.Table.from_pylist(lines), np.arange(1, 19)
     outcomes = gather([Source("study", table, rows, sizes="adaptive"), Source("runs.csv", table, rows)], ["model"])
@@ -274,7 +274,7 @@ def combined(lucky):
 
 
 def test_combined_seeds_are_compared_on_the_level_of_independent_seeds():
-    """Two init seeds decide sixteen trials, which count as two pairs; the headline agrees with the table."""
+    """Sixteen trials decided by two init seeds count as two pairs; the headline agrees with the table."""
     rows, table = combined({"NMU": 6, "NAU": 4})
     (finding,) = contrasts(rows, table).pairs
     assert (finding.test, finding.seeds) == ("t over crossed seeds", 8)

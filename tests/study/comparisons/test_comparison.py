@@ -57,7 +57,7 @@ def test_a_different_rate_is_reported():
 
 
 def test_an_unused_regulariser_does_not_prevent_the_comparison():
-    """A cell without the regulariser, which the simple task never turns on, matches the published one."""
+    """A cell without a regulariser matches the published cell, whose regulariser the simple task never turns on."""
     off = dict.fromkeys(("sparsity_strength", "sparsity_start", "sparsity_end", "sparsity_shape"))
     assert len(compared_cells(summaries_of((published_cell("NMU", **off), {"solved": 9})))) == 1
 
@@ -89,7 +89,7 @@ def test_another_protocol_is_not_compared(change):
 
 
 def test_fields_without_effect_on_outcomes_are_ignored():
-    """A cell that stops decided trials, or with a window longer than the run, is compared."""
+    """A cell that stops decided trials, or whose window is longer than the run, is still compared."""
     cell = published_cell("NMU", stop="when_decided", best_step_window=201)
     assert len(compared_cells(summaries_of((cell, {"solved": 9})))) == 1
 
@@ -161,7 +161,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
 
 
 def test_studies_that_differ_in_a_fixed_value_are_compared_by_the_sweep():
-    """Hidden sizes are matched despite different learning rates, which a note names."""
+    """Hidden sizes are matched despite different learning rates; a note names the rates."""
     here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
     there = summaries_of(*((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2)))
     against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
@@ -210,7 +210,7 @@ def test_groups_are_compared_by_their_columns():
 
 
 def table_of_seeds(seeds: list[int], solved: list[bool]) -> TrialTable:
-    """Make trials of one row, solved at 5 or observed until 9."""
+    """Make trials of one row, solved at iteration 5 or observed until iteration 9."""
     count = len(seeds)
     columns = {
         "seed": seeds,
@@ -224,14 +224,14 @@ def table_of_seeds(seeds: list[int], solved: list[bool]) -> TrialTable:
 
 
 def compared_rows(here: TrialTable, there: TrialTable):
-    """Compare the only row of a file with the only row of another."""
+    """Compare two tables with one row each, as files."""
     rows, others = (groups(aggregate_by(trials), trials.by) for trials in (here, there))
     (comparison,) = with_groups(rows, others, "other.csv", (here, there)).comparisons
     return comparison
 
 
 def test_files_of_one_row_are_compared():
-    """Without columns that distinguish rows, all trials of a file are one row, which is tested like any other."""
+    """Without columns that distinguish rows, all trials of a file are one row and tested as such."""
     seeds = list(range(12))
     compared = compared_rows(table_of_seeds(seeds, [True] * 12), table_of_seeds(seeds, [False] * 12))
     assert (compared.finding.test, compared.finding.p_value) == ("McNemar", statistics.mcnemar(12, 0))

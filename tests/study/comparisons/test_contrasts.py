@@ -21,7 +21,7 @@ SIZES = (2, 3, 4, 10)
 
 
 def sweep(solved_by_model, **changes):
-    """Make a sweep of hidden units: the number solved of 20 at each size, by model."""
+    """Build rows of a sweep of hidden units, given each model's number of solved trials of 20 at each size."""
     made = [
         (published_cell(model, hidden_size=h, **changes), {"solved": k, "unsolved": 20 - k})
         for model, solved in solved_by_model.items()
@@ -70,7 +70,7 @@ def test_degenerate_sweeps_have_no_trend():
 
 
 def test_two_swept_numbers_are_regressed_together():
-    """Slopes are those of the logistic regression; a range of a factor of ten or more enters as a logarithm."""
+    """Slopes equal those of logistic regression; a number that varies by a factor of ten or more is log-transformed."""
     grid = [(h, rate) for h in (2, 3, 4) for rate in (1e-4, 1e-3, 1e-2)]
     solved = [18, 15, 12, 15, 11, 8, 13, 9, 4]
     made = [
@@ -88,7 +88,7 @@ def test_two_swept_numbers_are_regressed_together():
 
 
 def test_separated_successes_have_no_odds_ratio():
-    """If successes and failures are separated by a line, there is no odds ratio."""
+    """If a line separates successes from failures, the odds ratio is missing."""
     made = [
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved" if h < 4 else "unsolved": 20})
         for h in (2, 3, 4)
@@ -124,14 +124,14 @@ def test_very_many_pairs_are_not_tested():
 
 
 def test_unfinished_trials_give_no_contrasts():
-    """Without results there are no contrasts and no error."""
+    """Without results, contrasts are empty, without an error."""
     rows = cell_rows(summaries_of(*((published_cell("NMU", hidden_size=h), {"pending": 3}) for h in SIZES)), {})
     tests = contrasts_of(rows)
     assert (tests.trends, tests.slopes, tests.pairs, tests.speeds) == ((), (), (), ())
 
 
 def test_words_and_infinities_have_no_order():
-    """Swept words aren't regressed on, and cause no error."""
+    """Swept words and infinite values aren't regressed on, and cause no error."""
     made = [
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
         for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))

@@ -31,7 +31,7 @@ def known(**solved_by_model):
 
 
 def test_pairs_have_the_power_at_the_rates_so_far():
-    """Rates are (k + 1/2)/(n + 1), and φ is that of the outcomes over the seeds."""
+    """Rates are (k + 1/2)/(n + 1), and φ is the correlation of outcomes over shared seeds."""
     rows, trials = known(NMU="s" * 15 + "u" * 5, NALU="s" * 11 + "u" * 9)
     plan = design(rows, trials, 30, most_pairs=5)
     [pair] = plan.pairs
@@ -46,7 +46,7 @@ def test_pairs_have_the_power_at_the_rates_so_far():
 
 
 def test_rates_of_cells_without_trials_are_the_published_ones():
-    """Cells without trials use the published rates, which 100 seeds distinguish."""
+    """Cells without trials use the published rates; 100 seeds distinguish these."""
     rows = cell_rows(summaries_of(*((published_cell(model), {"pending": 3}) for model in ("NMU", "NALU"))), {})
     plan = design(rows, None, 100, most_pairs=5, wanted=0.1)
     assert (plan.known, plan.detectable, plan.pairs) == (1, 1, [])

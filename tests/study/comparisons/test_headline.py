@@ -32,7 +32,7 @@ def headline_of_outcomes(outcomes):
 
 
 def sweep(**solved_by_model):
-    """Sweep hidden units: the number solved of 50 at 2, 3, 6 and 10."""
+    """Build summaries of a sweep, given each model's number of solved trials of 50 at 2, 3, 6 and 10 hidden units."""
     return summaries_of(
         *(
             (published_cell(model.replace("_", "-"), hidden_size=h), {"solved": k, "unsolved": 50 - k})
@@ -87,7 +87,7 @@ def test_ties_are_shared():
 
 
 def test_many_leaders_are_abbreviated():
-    """Four leaders are all named; of of_five, three are named."""
+    """Four leaders are all named; of five, three are named."""
     names = ("NMU", "NAU", "NALU", "linear", "ReLU")
     of_four, of_five = (headline_of(sweep(**dict.fromkeys(names[:k], (50, 50, 50, 50)))) for k in (4, 5))
     assert of_four.startswith("NMU, NAU, NALU and Linear all solved 100% of their trials")
@@ -95,7 +95,7 @@ def test_many_leaders_are_abbreviated():
 
 
 def test_unsolved_questions_have_no_leader():
-    """If a question defeats all methods, they are named if few, and else counted."""
+    """Questions that no method solves are named if they are few, otherwise counted."""
 
     def two_questions(*models: str) -> str:
         made = [(published_cell(model, operation="mul"), {"solved": 9, "unsolved": 1}) for model in models]

@@ -71,7 +71,7 @@ def test_methods_are_compared_over_shared_questions():
 
 
 def test_a_trial_without_a_number_ranks_worst():
-    """A diverged trial isn't in the interquartile mean, reaches no threshold and loses; a failed one is left out."""
+    """A diverged trial isn't in interquartile means, reaches no threshold and loses pairs; a failed one is ignored."""
     values = some_values(("mlp", "rnn"), seeds=6)
     values["mlp", 1] |= {0: math.nan, 1: math.nan}
     values |= {("mlp", 2): values["mlp", 1], ("rnn", 2): values["rnn", 1]}
@@ -106,7 +106,7 @@ def test_the_direction_follows_the_metric():
 
 
 def test_rows_of_one_seed_are_averaged_with_a_note():
-    """Pooled folds are parts of a trial rather than seeds: they are averaged."""
+    """Folds pooled under one seed are averaged, and a note says so."""
     table = outcomes_table(
         task=["x"] * 9 + ["y"] * 9,
         model=(["A"] * 6 + ["B"] * 3) * 2,
@@ -129,7 +129,7 @@ def test_rows_of_one_seed_are_averaged_with_a_note():
 
 
 def test_aggregation_needs_a_metric_two_methods_and_two_tasks(monkeypatch):
-    """One method, metrics of solved trials only, or fewer than two shared tasks give None; too many methods, a note."""
+    """One method, metrics of solved trials only, or fewer than two shared tasks give None; too many methods a note."""
     assert overall_of(*results(some_values(("mlp",), (1,)))) is None
     _, table = results(some_values())
     solved_only = TrialTable(table.results, {"accuracy": Metric(of="solved")})

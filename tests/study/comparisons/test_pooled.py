@@ -19,7 +19,7 @@ SEEDS, SIZES = range(12), (2, 3, 4)
 
 
 def compared(by: list[str], rates: tuple[float, ...], optimizers: tuple[str, ...]) -> Contrasts:
-    """Compare rows of two models at three sizes, whose trials have the same outcome with every optimizer."""
+    """Compare rows of two models at three sizes; outcomes don't depend on the optimizer."""
     rows: list[dict[str, Any]] = []
     for place, (model, size) in enumerate(itertools.product(("A", "B"), SIZES)):
         solved = np.random.default_rng(place).random(len(SEEDS)) < rates[place % len(SIZES)]
@@ -34,7 +34,7 @@ def compared(by: list[str], rates: tuple[float, ...], optimizers: tuple[str, ...
 
 
 def test_repeated_trials_of_a_seed_add_no_evidence() -> None:
-    """Four equal outcomes per seed give a trend the p-value of one."""
+    """A trend has the same p-value with four equal outcomes per seed as with one."""
     once = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam",))
     repeated = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam", "sgd", "rmsprop", "lion"))
     assert [(t.name, t.z, t.p_value, t.seeds) for t in repeated.trends] == [

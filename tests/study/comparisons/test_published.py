@@ -54,7 +54,7 @@ def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
 
 
 def test_a_package_offers_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point that names the package is enough; the built-in results stay."""
+    """A package offers tables by an entry point with its name; the built-in results stay."""
     site = write(tmp_path, tablelab__published__="")
     (site / "tablelab" / "published" / "sums.csv").write_text(TABLE)
     entry = "[seeded_study.published]\ntablelab = tablelab.published\n"

@@ -18,7 +18,7 @@ ACCURACY = {"accuracy": Metric(higher_is_better=True)}
 
 
 def table_of(means, *, seeds=20, by=("kind", "rate"), spread=0.05):
-    """Build trials of two kinds at several rates: the mean accuracy of each, plus an effect of the seed."""
+    """Build trials by group; their accuracy is the group's mean plus an effect of the seed and noise."""
     rng = np.random.default_rng(0)
     seed_effects = rng.normal(size=seeds) * spread
     lines = [
@@ -39,8 +39,8 @@ def rows_of(trials):
 GOOD = {("adam", 0.1): 0.5, ("adam", 0.01): 0.9, ("sgd", 0.1): 0.9, ("sgd", 0.01): 0.5}
 
 
-def test_one_factor_is_compared_at_each_value_of_all_else():
-    """The named factor is compared at each value of the other, without averaging."""
+def test_one_factor_is_compared_at_each_value_of_the_others():
+    """The named factor is compared at each value of the other factor, without averaging."""
     trials = table_of(GOOD)
     tests = contrasts(rows_of(trials), trials, statements=[Statement(("kind",))])
     assert [(f.question, f.first, f.second, str(f.verdict)) for f in tests.pairs] == [
@@ -51,7 +51,7 @@ def test_one_factor_is_compared_at_each_value_of_all_else():
 
 
 def test_tuned_methods_are_compared_at_their_own_best_values():
-    """At their own best values both methods are alike, though they differ at equal values; a note gives the values."""
+    """Methods that differ at equal values are alike at their own best values; a note gives the best values."""
     trials = table_of(GOOD)
     tests = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))])
     (finding,) = tests.pairs

@@ -1,4 +1,4 @@
-"""Findings of the doctor about nodes, most of which are simulated."""
+"""Findings of the doctor about nodes; most nodes are simulated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judged(on_head: NodeReport | None, on_other: NodeReport | None, **changes: A
 
 
 def states(checks: dict[str, Check]) -> dict[str, str]:
-    """Return the checks that aren't ok; each has a fix."""
+    """Return the states of checks that aren't ok, after checking that each has a fix."""
     bad = {name: check for name, check in checks.items() if check.state != "ok"}
     assert all(check.fix for check in bad.values())
     assert all(set(check.as_json()) == {"name", "state", "found", "mend"} for check in bad.values())
@@ -51,7 +51,7 @@ def test_equal_nodes_pass_every_check():
 
 
 def test_different_versions_are_reported():
-    """Versions that differ between nodes fail with their names; those that differ from this machine are a warning."""
+    """Versions that differ between nodes are a failure; versions that differ only from this machine are a warning."""
     older = replace(FINE, versions=versions() | {"torch": "1.0.0"})
     apart = judged(FINE, older)
     assert states(apart) == {"versions": "failed"}
@@ -86,7 +86,7 @@ def test_missing_gpus_are_reported():
 
 
 def test_other_problems_of_nodes_are_reported():
-    """Silence, an unasked node, tracking, a wrong clock and a full disk are reported with the node's name."""
+    """A silent or unasked node, failed tracking, a wrong clock and a full disk are reported with the node's name."""
     silent = judged(FINE, None)
     assert states(silent) == {"nodes": "failed"}
     assert silent["nodes"].finding == "other (0b0b0b): it doesn't answer: timed out"

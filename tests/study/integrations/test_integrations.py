@@ -57,7 +57,7 @@ def call(integration: str, train: Train, folder: Path, **more: Any) -> FunctionC
 
 
 def steps(training: FunctionCall, last: int | None = None) -> list[Step]:
-    """Run a call to its end, or interrupt it after it saved the state of a step; return its steps without times."""
+    """Return a call's steps without times; with `last`, interrupt it after it saved the state of that step."""
     collected: list[Step] = []
     while (report := training.next_step()) is not None:
         if isinstance(report, Step):
@@ -102,7 +102,7 @@ def test_steps_are_counts_and_metrics_have_the_names_of_the_page(integration: st
 def test_training_stops_at_the_last_step_and_the_function_goes_on(
     integration: str, train: Train, tmp_path: Path
 ) -> None:
-    """`iterations` ends training by the library's own means, so the code after it still runs."""
+    """`iterations` ends training through the library's own interface, so that the function's later code still runs."""
     ended = []
 
     def trains(seed: int, trial: Trial) -> None:
@@ -119,7 +119,7 @@ def test_training_stops_at_the_last_step_and_the_function_goes_on(
 def test_an_interrupted_trial_has_the_bits_of_another_one(
     integration: str, train: Train, tmp_path: Path, share: float
 ) -> None:
-    """The trial is interrupted at a step's report, before the library wrote that step's checkpoint."""
+    """A trial interrupted at a step, before the library wrote that step's checkpoint, resumes to equal bits."""
     everything = undisturbed(integration)
     count = 1 + int(share * len(everything))
     step = everything[count - 1].step
@@ -131,7 +131,7 @@ def test_an_interrupted_trial_has_the_bits_of_another_one(
 def test_steps_that_the_study_has_not_stored_are_reported_from_the_file(
     integration: str, train: Train, tmp_path: Path, stored: int
 ) -> None:
-    """The library's checkpoint is newer than the study's; a kill can leave it up to a minute ahead."""
+    """If the library's checkpoint is newer than the study's, missing steps are read from the library's file."""
     if integration == "sklearn":
         pytest.skip("the model is in the study's own checkpoint")
     everything = undisturbed(integration)
@@ -168,7 +168,7 @@ def test_an_unfinished_checkpoint_is_passed_over(integration: str, train: Train,
 @pytest.mark.slow
 @pytest.mark.timeout(3 * DEADLINE_S)
 def test_a_study_that_is_struck_ends_with_the_undisturbed_bits(integration: str, tmp_path: Path) -> None:
-    """`study run` is killed by kill -9 or Ctrl-C after it stored a checkpoint in mid-trial, and is run again."""
+    """`study run`, killed or interrupted in mid-trial, ends with the undisturbed bits when run again."""
     code = SHOWN[f"digits_{integration}.py"]
     for few, many in (("epochs=6", "epochs=60"), ("epochs=4", "epochs=30"), (", 25)", ", 400)"), ("1, 9)", "1, 200)")):
         code = code.replace(few, many)

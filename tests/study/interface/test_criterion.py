@@ -27,7 +27,7 @@ def test_bounds_hold_as_they_say(bound, expected):
 
 
 def test_the_first_success_meets_all_bounds_at_once():
-    """A step counts only if every bound holds there; success may be lost later."""
+    """The first success is the first step at which every bound holds, even if later steps fail."""
     steps = np.array([0, 5, 9, 12])
     curves = {"loss": np.array([0.1, 0.5, 0.1, 0.9]), "accuracy": np.array([0.2, 0.9, 0.9, NAN])}
     criterion = {"loss": Bound(below=0.2), "accuracy": Bound(at_least=0.9)}

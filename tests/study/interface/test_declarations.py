@@ -25,7 +25,7 @@ ERROR: dict[str, Any] = {"series": "error", "along": "length"}
     [ERROR, {"at": 1.0}, {"at": 0.0, "series": "error"}, {"along": "length", "at": 1.0}, ERROR | {"at": math.nan}],
 )
 def test_a_place_in_a_series_is_complete_or_absent(fields: dict[str, Any]) -> None:
-    """A series place needs a name, an axis and a finite place."""
+    """A metric of a series needs the series' name, its axis and a finite place."""
     with pytest.raises(ValueError, match="needs all of series, along and at"):
         Metric(**fields)
     assert Metric(**ERROR, at=0.0).at == 0.0
@@ -41,7 +41,7 @@ def test_a_place_in_a_series_is_complete_or_absent(fields: dict[str, Any]) -> No
     ],
 )
 def test_metrics_of_a_series_go_together(changes: dict[str, Any], message: str) -> None:
-    """Metrics of a series share one axis, and each has its own place; another series may have other places."""
+    """Metrics of a series share axis, unit, limits and direction, and each has its own place."""
     metrics = {"test_1": Metric(**ERROR, at=1.0), "test_2": Metric(**ERROR | changes)}
     with pytest.raises(ValueError, match=message):
         check_series(metrics)

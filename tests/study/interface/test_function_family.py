@@ -84,7 +84,7 @@ def test_defaults_are_filled_in() -> None:
 @pytest.mark.parametrize("values", [{}, {"rate": "fast"}, {"rate": 1.0, "width": 1.5}, {"rate": 1.0, "pair": [1]}])
 @pytest.mark.parametrize("family", [FAMILY, STORED], ids=["declared", "stored"])
 def test_uncallable_arguments_are_refused(family: FunctionFamily, values: dict[str, Any]) -> None:
-    """A missing required argument and a value of another type are errors, with the code and without."""
+    """A missing required argument and a value of another type are errors, both with and without the code."""
     if family is STORED and "pair" in values:
         pytest.skip("the lengths of stored lists aren't checked again")
     with pytest.raises(ValueError, match="must"):
@@ -98,7 +98,7 @@ def test_foreign_declarations_are_refused(text: str) -> None:
 
 
 def test_packs_are_small_where_trials_are_few() -> None:
-    """Trials are spread over the workers, and many trials share the cost of a pack."""
+    """Few trials are spread over the workers; many trials are put into larger packs."""
     sizes = [FAMILY.most_in_pack(None, trials, 2) for trials in (1, 60, 640, 100_000)]  # type: ignore[arg-type]
     assert sizes == [1, 1, 10, 64]
 

@@ -42,7 +42,7 @@ def printed(text: str, **values: Any) -> bytes:
     ],
 )
 def test_placeholders_are_replaced_in_words(command: str, words: list[str]) -> None:
-    """A value becomes one word or a part of one, whatever it contains; other text stays as it is."""
+    """A value becomes one word or a part of a word, whatever it contains; other text stays unchanged."""
     values = {"lr": 0.5, "n": 3, "name": "a b", "model.width": 8, "batch-size": 16, "layers": [8, 8], "empty": ""}
     assert filled(command, **values) == words
 
@@ -62,20 +62,20 @@ def test_flags(command: str, on: list[str], off: list[str]) -> None:
     assert (filled(command, fast=True), filled(command, fast=False)) == (on, off)
 
 
-def test_a_flag_asks_whether_a_value_is_there() -> None:
-    """None, zero and an empty text are false, as in Python."""
+def test_a_flag_is_off_for_empty_values() -> None:
+    """A flag is off for None, zero and an empty text, as in Python."""
     command = "train {decay:--decay}"
     assert [filled(command, decay=value) for value in (0.1, "no")] == [["train", "--decay"]] * 2
     assert [filled(command, decay=value) for value in (None, 0, "", [])] == [["train"]] * 4
 
 
 def test_placeholders_are_listed_once() -> None:
-    """Texts of flags and doubled braces aren't listed."""
+    """Each placeholder is listed once; texts of flags and doubled braces aren't placeholders."""
     program = Program(("{code}/train", "--lr={lr}{seed}", "{fast:--lr}", "{{no}}", "{lr}"), RESULTS)
     assert program.placeholders == ["code", "lr", "seed", "fast"]
 
 
-def test_values_are_written_as_json_and_texts_as_they_are() -> None:
+def test_values_are_written_as_json_and_texts_unchanged() -> None:
     values = [1, 1.0, 1e-05, 1e22, True, None, "adam", "true", [1, "a"], "\u00fc", ["\u00fc"]]
     texts = ["1", "1.0", "1e-05", "1e+22", "true", "null", "adam", "true", '[1, "a"]', "\u00fc", '["\u00fc"]']
     assert [text_of(value) for value in values] == texts
@@ -83,7 +83,7 @@ def test_values_are_written_as_json_and_texts_as_they_are() -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.lists(st.booleans() | TEXTS))
 def test_a_program_that_reads_json_reads_the_value(value: Any) -> None:
-    """A number's text keeps every bit of it."""
+    """A program that parses the text as JSON gets the same value, to the last bit."""
     assert json.loads(text_of(value)) == value
 
 
@@ -94,7 +94,7 @@ def test_a_shell_gets_values_as_single_words() -> None:
 
 
 def test_a_shell_knows_pipes_and_its_own_variables() -> None:
-    """Doubled braces are literal braces of the shell."""
+    """In a shell command, pipes work, and doubled braces are the shell's braces."""
     assert printed("x={n}; echo ${{x}}0 | tr 3 4 {fast:&& echo done}", n=3, fast=True) == b"40\ndone\n"
     assert printed("x={n}; echo ${{x}}0 | tr 3 4 {fast:&& echo done}", n=3, fast=False) == b"40\n"
 
@@ -128,7 +128,7 @@ def test_names_of_variables_have_letters_digits_and_underscores() -> None:
 
 
 def test_results_in_words() -> None:
-    """The texts are part of a cell."""
+    """The description of results has a fixed text for each kind, because it is part of a cell."""
     assert str(Results("csv", "log.csv")) == "csv log.csv"
     assert str(Results("csv", "log.csv", "epoch")) == "csv log.csv, step epoch"
     are_files = {kind: Results(kind, "x").are_files for kind in ("file", "csv", "lines", "pattern", "mlflow")}  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def test_a_cell_has_what_its_numbers_depend_on() -> None:
 
 
 def test_a_shell_makes_another_cell() -> None:
-    """A shell may interpret the same text differently."""
+    """The same command in a shell is another cell, because a shell may interpret it differently."""
     text = "train --name $HOME"
     in_shell = family_with(Program((text,), PROGRAM.results, is_shell=True))
     without = family_with(Program(tuple(text.split()), PROGRAM.results))
@@ -94,7 +94,7 @@ def test_a_shell_makes_another_cell() -> None:
 
 
 def test_a_value_that_is_missing_does_not_apply() -> None:
-    """The program doesn't get the value, and uses its own default."""
+    """A missing value is None in the cell, and the program uses its own default."""
     assert FAMILY.canonical("program", "train.py", {})["lr"] is None
     assert FAMILY.checks == []
 
@@ -132,7 +132,7 @@ def test_a_hyperparameter_has_the_kind_of_all_its_values(values: list[Any], kind
     ],
 )
 def test_a_value_of_another_kind_is_refused(name: str, value: Any, must: str) -> None:
-    """An override from the command line is refused in the same way."""
+    """A value of another kind than the declared ones is refused, as in overrides of the command line."""
     with pytest.raises(ValidationError, match=must):
         TypeAdapter(FAMILY.hyperparameters[name].type).validate_python(value)
 

@@ -16,7 +16,7 @@ STUDIES = 20_000
 
 
 def pass_rate(kind: Kind, n: int, level: float = 0.99) -> float:
-    """Simulate how often another value passes the bound of n values, all from one normal distribution."""
+    """Simulate the rate at which another value passes the bound of n values, all from one normal distribution."""
     drawn = np.random.default_rng(n).normal(3.0, 2.0, (STUDIES, n + 1))
     bounds = [reference_bound(values, kind, level) for values in drawn[:, :n]]
     return float(np.mean(drawn[:, n] < np.array(bounds, float)))
@@ -24,7 +24,7 @@ def pass_rate(kind: Kind, n: int, level: float = 0.99) -> float:
 
 @pytest.mark.parametrize("n", [2, 7, 9, 30])
 def test_a_perfect_learner_passes_the_prediction_bound_as_often_as_the_level_says(n: int) -> None:
-    """The rate of another reference below the bound is the level, within four standard errors."""
+    """Another reference is below the bound at the rate of the level, within four standard errors."""
     assert pass_rate("prediction", n) == pytest.approx(0.99, abs=4 * math.sqrt(0.99 * 0.01 / STUDIES))
 
 
@@ -60,14 +60,14 @@ def test_where_higher_is_better_the_bound_is_the_mirror_image(kind: Kind) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_reference_sets_no_bound(kind: Kind) -> None:
-    """A single reference doesn't show how references vary."""
+    """A single reference sets no bound, since it doesn't show a variance."""
     assert reference_bound([1.0], kind, 0.99) is None
     assert reference_bound([], kind, 0.99) is None
     assert reference_bound([1.0, 1.0], kind, 0.99) == 1.0
 
 
 def test_references_that_do_not_vary_pass_their_own_bound() -> None:
-    """A trial equal to the references passes, whatever rounding does to a mean of equal numbers."""
+    """A trial equal to the references passes, despite rounding in a mean of equal numbers."""
     same = {"error": np.full(3, 0.1), "accuracy": np.full(3, 0.7)}
     for name, bound in CRITERION.of(References(values=same)).items():
         assert name == "loss" or bound.holds(same[name]).all()
@@ -101,7 +101,7 @@ def test_references_that_failed_to_learn_do_not_count() -> None:
 
 
 def test_all_bounds_together_define_success() -> None:
-    """Bounds of the file stay; references add bounds at the better end."""
+    """The criterion has the file's bounds and those of the references; each reference bound limits the worse side."""
     values = {"error": np.array([1.0, 2.0, 1.5]), "accuracy": np.array([0.9, 0.8, 0.7])}
     bounds = CRITERION.of(References(values=values))
     assert list(bounds) == ["loss", "error", "accuracy"]
@@ -114,7 +114,7 @@ def test_all_bounds_together_define_success() -> None:
 
 
 def test_too_few_references_say_nothing() -> None:
-    """No trial is judged then, not even by the known bounds."""
+    """With too few references no trial is judged, not even by the file's bounds."""
     few = References(values={"error": np.array([1.0]), "accuracy": np.array([0.9])})
     assert CRITERION.of(few) == {}
     assert CRITERION.in_words(few) == ""

@@ -45,7 +45,7 @@ DEFAULTS = {
 
 
 def test_hyperparameters_are_the_parameters_in_their_order():
-    """Names, canonical defaults and titles are read, also from string annotations; seed and resume are skipped."""
+    """Names, canonical defaults and titles are read, even from string annotations; seed and resume are skipped."""
     declared = hyperparameters_of(train)
     assert {name: hyperparameter.default for name, hyperparameter in declared.items()} == DEFAULTS
     assert list(declared) == list(DEFAULTS)
@@ -70,7 +70,7 @@ def bare(seed, width=32, rate=0.1, nesterov=False, name="adam", layers=(8, 8), s
     ],
 )
 def test_a_default_gives_the_type_of_a_parameter_without_annotation(name, value, expected):
-    """A script's function works unchanged: values of the defaults' types are accepted, and tuples arrive as tuples."""
+    """Without annotations, values of the default's type are accepted, and tuples arrive as tuples."""
     assert canonical(hyperparameters_of(bare)[name], value) == expected
     given = arguments_of(bare, {name: expected})[name]
     assert type(given) is type(inspect.signature(bare).parameters[name].default)
@@ -223,7 +223,7 @@ def test_one_message_has_all_mistakes():
 
 
 def test_a_decorated_function_has_its_own_signature():
-    """A wrapper that keeps its function's name has that function's signature, place and annotations."""
+    """A wrapper by functools.wraps has the signature, file, line and annotations of the wrapped function."""
 
     @functools.wraps(train)
     def wrapper(*args, **kwargs):
@@ -269,7 +269,7 @@ class Network:
 
 
 def test_a_builder_is_given_other_names():
-    """The caller decides which arguments a builder of models gets from the study."""
+    """The caller names the arguments that a builder of models gets from the study."""
     assert list(hyperparameters_of(Network, given=("inputs", "outputs"), optional=())) == ["hidden"]
     with pytest.raises(SignatureError, match="it is missing: a study gives it to each call"):
         hyperparameters_of(Network, given=("inputs", "outputs", "seed"))

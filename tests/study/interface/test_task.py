@@ -79,6 +79,6 @@ _METHODS = {"draw": Line.draw, "loss": Line.loss, "__module__": __name__}
     ],
 )
 def test_missing_declarations_of_a_class_are_named(cls, message):
-    """A class without a required declaration is refused, and the message says how to fix it."""
+    """A class without a required declaration is refused, and the message names the fix."""
     with pytest.raises(TypeError, match=message):
         cls.hyperparameters()

@@ -14,12 +14,12 @@ Answer = Callable[[str, str], tuple[int, bytes]]
 
 @pytest.fixture
 def server() -> Iterator[Callable[[Answer], str]]:
-    """Give a function that starts a web server and returns its address; the server ends with the test."""
+    """Yield a function that starts a web server and returns its address; the server ends with the test."""
     started: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
 
     def start(answer: Answer) -> str:
         class Answering(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # the name that is called
+            def do_GET(self) -> None:  # called by this name
                 token = self.headers.get("Authorization", "").removeprefix("Bearer ")
                 status, body = answer(self.path, token)
                 self.send_response(status)
@@ -31,7 +31,7 @@ def server() -> Iterator[Callable[[Answer], str]]:
                 """Log nothing."""
 
         listening = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))  # looks for its end so often
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))  # poll interval of its shutdown
         thread.start()
         started.append((listening, thread))
         return f"http://127.0.0.1:{listening.server_port}"

@@ -22,6 +22,6 @@ from study.jobs import connect
     ],
 )
 def test_other_servers_are_refused_as_clusters(server, status, body, message):
-    """A server that isn't Ray's dashboard, or has an incompatible version, raises an error that says so."""
+    """A server that isn't Ray's dashboard, or has an incompatible version, raises an error with the reason."""
     with pytest.raises(ClusterError, match=message):
         connect(server(lambda path, token: (status, body)))

@@ -46,13 +46,13 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Name a file: the first driver that gets a progress message while it is missing creates it, and stops itself."""
+    """Return a file's path: a driver that hears of progress while the file is missing creates it, and stops itself."""
     return tmp_path_factory.mktemp("struck") / "struck"
 
 
 @pytest.fixture(scope="module")
 def two_nodes(struck: Path) -> Iterator[RayCluster]:
-    """Give a cluster of a head and another node, which requires a token."""
+    """Yield a cluster of two nodes that requires a token."""
     with ray_cluster(2, secrets.token_hex(32), blow(struck, PROGRESS_HEARD, signal.SIGSTOP)) as nodes:
         yield nodes
 
@@ -71,7 +71,7 @@ def order(store: Path | str, name: str, file: Path) -> list[str]:
 
 
 def driver_of(store: Path) -> int | None:
-    """Find the process that drives a store's study."""
+    """Return the id of the process that drives a store's study; None if there isn't one."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it ended meanwhile
             words = file.read_bytes().decode().split("\0")
@@ -81,7 +81,7 @@ def driver_of(store: Path) -> int | None:
 
 
 def stopped_driver_of(store: Path) -> int:
-    """Wait until the process that drives a store's study has stopped itself."""
+    """Wait until the driver of a store's study has stopped itself, and return its process id."""
     stopped: list[int] = []
 
     def has_stopped() -> bool:
@@ -107,7 +107,7 @@ def go_on_once_asked_to_end(process_id: int) -> None:
 
 
 def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
-    """Submitted twice at once, stopped, resumed, its driver killed with -9: it runs once, to the undisturbed bits."""
+    """A study submitted twice, stopped, resumed and hit by kill -9 runs once, to the undisturbed bits."""
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     folder = Store(store).study("disturbed")
     command = [sys.executable, "-m", "study", *order(store, "disturbed", tmp_path / "d.yaml")]
@@ -206,7 +206,7 @@ def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
 
 
 def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
-    """A driver that exceeds its stop timeout is killed, and the user is told the cost."""
+    """A driver that exceeds its stop timeout is killed, and the message states the lost work."""
     client, ready = two_nodes.client, tmp_path / "ready"
     deaf = "import signal; signal.signal(15, signal.SIG_IGN)"
     client.submit(
@@ -216,7 +216,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
         environment={"RAY_JOB_STOP_WAIT_TIME_S": "1"},
     )
     until(ready.exists, "the job")
-    # Of the package, `follow` is the function.
+    # The attribute `follow` of the package is a function, hence sys.modules.
     monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so its time counts as exceeded
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
@@ -243,7 +243,7 @@ def test_a_log_that_is_gone(two_nodes, tmp_path):
 
 
 def test_several_stores_and_unknown_names(two_nodes, tmp_path):
-    """A study in two stores must be told apart, and an unknown name gets the nearest one; nothing is trusted."""
+    """A study name in two stores and an unknown name are errors with a hint; job metadata isn't trusted."""
     client = two_nodes.client
     for i, store in enumerate(("/a", "/b")):
         metadata = Order("twofold", "study: twofold", store).metadata | ({"options": "{}]"} if i else {})
@@ -268,7 +268,7 @@ def test_several_stores_and_unknown_names(two_nodes, tmp_path):
 
 
 def test_a_study_that_finds_no_room_is_not_submitted(two_nodes):
-    """A study that requires a GPU isn't sent to a cluster without GPUs, unless the cluster's growth is given."""
+    """A study that requires a GPU isn't sent to a cluster without GPUs, unless an option allows for its growth."""
     client = two_nodes.client
     with pytest.raises(InputError, match=r"1 CPU and a GPU, but the cluster has 2 CPU and 0 GPU now; .*--workers 16"):
         submit(client, Order("roomless", "study: roomless", "/a", {"device": "cuda"}), print)
@@ -286,7 +286,7 @@ def test_without_the_token_nothing_is_reported(two_nodes, tmp_path):
 
 
 def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
-    """To an address that may not be this machine, nothing is sent without a token, or unencrypted without a warning."""
+    """To another machine's address, nothing is sent without a token; an unencrypted connection gives a warning."""
     # Another notation of 127.0.0.1, which isn't recognised as this machine.
     elsewhere = two_nodes.url.replace("127.0.0.1", "127.1")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -312,7 +312,7 @@ def test_over_a_network_a_token_is_required(two_nodes, tmp_path, monkeypatch):
 
 
 def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
-    """The doctor checks the nodes themselves, and each failure says what to do."""
+    """The doctor checks the nodes themselves, and each failure names its fix."""
     store, nobody = tmp_path / "studies", "http://127.0.0.1:9"
     words = ["doctor", "--store", str(store), "--tracking-uri", nobody, "--json"]
     done = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
@@ -328,7 +328,7 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
 
 
 def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
-    """A job has the code as submitted, even if the user's is deleted; so has a resumed job."""
+    """A job and its resumed job have the code as submitted, even if the user's code is deleted."""
     struck.touch()  # no driver stops itself any more, whatever the order of tests
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     spec, file, trials = packed_study(packed_lab), packed_lab / "own.yaml", 9

@@ -59,7 +59,7 @@ def test_nobody_joins_without_the_token():
         none = quiet | {"RAY_AUTH_MODE": "disabled"}
         wrong = quiet | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         pipe = subprocess.PIPE
-        # Ray takes half a minute for each.
+        # Ray takes half a minute per attempt, so both run at once.
         both = [
             subprocess.Popen(join, env=environment, stdout=pipe, stderr=pipe, text=True)
             for environment in (none, wrong)

@@ -41,7 +41,7 @@ def test_a_value_of_zero_is_passed_on():
 
 @pytest.mark.parametrize("uri", ["", "sqlite:///mlflow.db", "mlruns"])
 def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
-    """A local file and an empty text are refused; 'off' and no option are accepted."""
+    """A local file and an empty text are refused as tracking addresses; 'off' and a missing option are accepted."""
     with pytest.raises(InputError, match="--tracking-uri must be a server's URL or 'off'"):
         make_order("demo", "study: demo", "/shared", tracking_uri=uri)
     for fine in ("off", "http://tracking:5000", None):
@@ -49,7 +49,7 @@ def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
 
 
 def test_a_resumed_job_takes_its_code_out_of_the_store():
-    """Its command names the copy submitted with the first job, and so does that of a later job."""
+    """The commands of resumed jobs name the code copy that was submitted with the first job."""
     code = {"lab.py": b"", "data.csv": b"1"}
     first = Order("demo", "study: demo", "/shared", {"workers": 2}, code)
     assert "--code-copy" not in first.entrypoint
@@ -61,7 +61,7 @@ def test_a_resumed_job_takes_its_code_out_of_the_store():
 
 
 def test_a_job_whose_code_has_no_digest_is_not_resumed():
-    """Another user may have written the job's description."""
+    """A job without a digest of its code isn't resumed, since another user may have written its description."""
     metadata = Order("demo", "study: demo", "/shared").metadata | {"code": "../../elsewhere"}
     with pytest.raises(InputError, match="submit the study's file again"):
         order_of(Job("study-demo-0", "STOPPED", metadata, "", None, 0.0, None, None))

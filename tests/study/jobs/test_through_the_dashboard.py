@@ -1,6 +1,6 @@
 """Messages about clusters that can't run here: with GPUs, lost nodes, or other users' tricks.
 
-The dashboard is a web server that answers like Ray's; all else is as users have it.
+The dashboard is a web server that answers like Ray's; everything else is real.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NODES = [
 ]
 
 
-def a_job(status: str = "RUNNING", *, node_id: str | None = "0b", message: str = "", **metadata: str) -> Any:
+def job_entry(status: str = "RUNNING", *, node_id: str | None = "0b", message: str = "", **metadata: str) -> Any:
     """Describe a job as the dashboard does."""
     order = Order("demo", "study: demo\ntask: {name: simple}\nmodels: [NMU]\nseeds: 2\n", "/shared")
     return {
@@ -112,7 +112,7 @@ class Dashboard:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder, with a home that has a token, and almost no wait between two requests."""
+    """Change to an empty folder, with a token in the home folder, and poll without waits."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -122,7 +122,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text(TOKEN)
     monkeypatch.setattr(client, "_POLL_S", 0.01)
-    monkeypatch.setattr(sys.modules["study.jobs.follow"], "_WATCH_S", 0.01)  # of the package, `follow` is the function
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "_WATCH_S", 0.01)  # the attribute `follow` is a function
     return tmp_path / "work"
 
 
@@ -135,7 +135,7 @@ Start = Callable[[Dashboard], str]
 
 def test_use_of_gpus(server: Start):
     """Status and list show the number of GPUs of live nodes, and the load of the visible ones."""
-    url = server(Dashboard(a_job()))
+    url = server(Dashboard(job_entry()))
     use = usage(Client(parse_address(url), None))
     assert (use.nodes, use.cpus, use.cpu_percent) == (2, 36, 20)
     assert (use.gpus, use.gpu_percent) == (3, 55)
@@ -143,12 +143,12 @@ def test_use_of_gpus(server: Start):
         assert "cluster: 2 nodes · 36 CPUs, 20% busy · 3 GPUs, 55% busy" in invoke(*words).output
         content = json.loads(invoke(*words, "--json").stdout)["cluster"]
         assert (content["gpus"], content["gpu_percent"]) == (3, 55)
-    without = server(Dashboard(a_job(), nodes=NODES[:1]))
+    without = server(Dashboard(job_entry(), nodes=NODES[:1]))
     assert "GPU" not in invoke("status", "demo", "--cluster", without).output
 
 
 def beat(done: int, workers: int = 0) -> tuple[int, str]:
-    """Write a log that ends with a heartbeat, one second later for each trial."""
+    """Return status and text of a log that ends with a heartbeat; its time is one second later per done trial."""
     at = datetime(2026, 5, 1, 12, 30, done, tzinfo=UTC)
     return 200, line(Heartbeat("demo", done, 20, done, 0, 0, 0, left_s=None, workers=workers, at=at)) + "\n"
 
@@ -165,18 +165,20 @@ DUMP = """\
 def test_logs_are_without_dumps_of_rays_state(server: Start, follow: tuple[str, ...]):
     """Dumps of Ray's own processes are left out; the driver's lines stay."""
     text = f"training\n{DUMP}done: [state-dump] is a word of mine\n"
-    printed = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(a_job("SUCCEEDED"), logs=[(200, text)])))
+    printed = invoke(
+        "logs", "demo", *follow, "--cluster", server(Dashboard(job_entry("SUCCEEDED"), logs=[(200, text)]))
+    )
     assert printed.stdout.splitlines() == ["training", "done: [state-dump] is a word of mine"]
-    lost = server(Dashboard(a_job("FAILED"), logs=[(200, text + DUMP)]))
+    lost = server(Dashboard(job_entry("FAILED"), logs=[(200, text + DUMP)]))
     content = json.loads(invoke("status", "demo", "--json", "--cluster", lost).stdout)["studies"][0]
     assert content["said"] == ["training", "done: [state-dump] is a word of mine"]
 
 
 def test_status_counts_finished_and_pending_trials(server: Start):
-    """A study without success shows its finished trials, and every study its pending trials."""
+    """A study without a success criterion shows its finished trials, and every study its pending trials."""
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     log = line(Heartbeat("demo", 6, 20, 0, 0, 1, 1, left_s=None, workers=2, at=at, finished=4)) + "\n"
-    url = server(Dashboard(a_job(), logs=[(200, log)]))
+    url = server(Dashboard(job_entry(), logs=[(200, log)]))
     shown = invoke("status", "demo", "--cluster", url).stdout
     assert "6 of 20" in shown
     assert "4 finished, 1 diverged, 1 failed, 14 pending" in shown
@@ -189,16 +191,16 @@ def test_status_counts_finished_and_pending_trials(server: Start):
 @pytest.mark.parametrize(
     ("job", "state", "code"),
     [
-        (a_job("SUCCEEDED"), "finished", 0),
-        (a_job("FAILED"), "failed", 1),
-        (a_job("FAILED") | {"driver_exit_code": 2}, "failed", 2),
-        (a_job("FAILED") | {"driver_exit_code": 130}, "stopped", 130),
-        (a_job("STOPPED"), "stopped", 130),
+        (job_entry("SUCCEEDED"), "finished", 0),
+        (job_entry("FAILED"), "failed", 1),
+        (job_entry("FAILED") | {"driver_exit_code": 2}, "failed", 2),
+        (job_entry("FAILED") | {"driver_exit_code": 130}, "stopped", 130),
+        (job_entry("STOPPED"), "stopped", 130),
     ],
 )
 def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code: int):
-    """On a pipe each change is a line, the end is shown in full, and the exit code is the study's outcome."""
-    jobs = [a_job("PENDING", node_id=None), a_job(), a_job(), a_job(), job]
+    """On a pipe, each change is a line, the final status is shown in full, and the exit code follows from the state."""
+    jobs = [job_entry("PENDING", node_id=None), job_entry(), job_entry(), job_entry(), job]
     logs = [beat(3, workers=2), beat(3, workers=2), beat(8), beat(8)]
     done = invoke("status", "demo", "--watch", "--cluster", server(Dashboard(*jobs, logs=logs)))
     assert done.exit_code == code, done.output
@@ -221,7 +223,7 @@ def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool,
     news = FailureNews(20, "ValueError: no such layer (bad.py:7)", is_repeated)
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     last = line(Heartbeat("demo", 20, 20, 0, 0, 0, 20, left_s=None, workers=0, at=at, failures=(news,)))
-    url = server(Dashboard(a_job("FAILED"), logs=[(200, f"{last}\n")]))
+    url = server(Dashboard(job_entry("FAILED"), logs=[(200, f"{last}\n")]))
     output = " ".join(invoke("status", "demo", "--cluster", url).output.split())
     assert "20 trials: ValueError: no such layer (bad.py:7)" in output
     assert advice in output
@@ -231,7 +233,7 @@ def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool,
 
 
 class CtrlC(Dashboard):
-    """Simulates Ctrl-C when the log is read the second time, and again if that interrupt was lost.
+    """A dashboard that simulates Ctrl-C when the log is read the second time, and again if that interrupt was lost.
 
     An interrupt may come while Python runs code whose exceptions it ignores, such as a finalizer.
     """
@@ -254,7 +256,7 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 def test_the_end_of_watching_stops_nothing(server: Start):
     """After Ctrl-C a message says that the study continues; the cluster gets read requests only."""
-    dashboard = CtrlC(a_job(), logs=[beat(3)])
+    dashboard = CtrlC(job_entry(), logs=[beat(3)])
     done = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
     assert done.exit_code == 130
     assert done.stdout.splitlines()[-1] == "demo goes on: `study stop demo` ends it"
@@ -262,21 +264,21 @@ def test_the_end_of_watching_stops_nothing(server: Start):
 
 
 def test_programs_read_one_status(server: Start):
-    """JSON is printed once: it can't be combined with --watch."""
-    done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(a_job())))
+    """The option --json prints one status, and can't be combined with --watch."""
+    done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(job_entry())))
     assert done.exit_code == 2
     assert "--watch can't be combined with --json" in done.stderr
 
 
-def a_study(name: str, driver: str, **options: str) -> Any:
+def running_job_of(name: str, driver: str, **options: str) -> Any:
     """Describe a running job of a study, as the dashboard does."""
     metadata = Order(name, "study: a", "/shared", options).metadata
-    return a_job() | {"submission_id": f"study-{name}-0", "metadata": metadata, "job_id": driver}
+    return job_entry() | {"submission_id": f"study-{name}-0", "metadata": metadata, "job_id": driver}
 
 
 def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
-    """Ray's reservations are shown for each study; a study without any names those that have all resources."""
-    first, second = a_study("one", "01"), a_study("two", "02")
+    """Each study shows its reserved resources; a study without any names the studies that hold them all."""
+    first, second = running_job_of("one", "01"), running_job_of("two", "02")
     core = {"CPU": 1.0}
     for reserved, shares, waits in (
         ([("01", core)] * 30 + [("02", core)] * 6, ("30 of 36; two has 6", "6 of 36; one has 30"), ""),
@@ -299,11 +301,11 @@ def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
 
 
 def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
-    """The status says what the study waits for, and the log counts waiting workers, until a pack trains."""
+    """The status names the missing resources, and the log counts waiting workers, until a pack trains."""
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     waits = Heartbeat("two", 0, 20, 0, 0, 0, 0, left_s=None, workers=0, at=at, waiting=28)
     for beat_, does_wait in ((waits, True), (replace(waits, workers=1), False)):
-        url = server(Dashboard([a_study("two", "02")], logs=[(200, line(beat_) + "\n")], reserved=[]))
+        url = server(Dashboard([running_job_of("two", "02")], logs=[(200, line(beat_) + "\n")], reserved=[]))
         output = invoke("status", "two", "--cluster", url).output
         assert (
             bool(re.search("state +running, waiting for machines: none of its workers has room yet", output))
@@ -315,7 +317,7 @@ def test_a_study_whose_workers_have_no_room_waits_for_machines(server: Start):
 def test_only_a_study_that_trains_nothing_waits(server: Start):
     """A study with packs in training, with all trials done, or with an unknown share isn't shown as waiting."""
     reserved = [("01", {"CPU": 36.0})]
-    two = a_study("two", "02")
+    two = running_job_of("two", "02")
     for log, does_wait in ((beat(3), True), (beat(3, workers=1), False), (beat(20), False)):
         url = server(Dashboard([two], logs=[log], reserved=reserved))
         assert ("waiting for others: other work" in invoke("status", "two", "--cluster", url).output) == does_wait
@@ -328,7 +330,9 @@ def test_only_a_study_that_trains_nothing_waits(server: Start):
 def test_a_study_of_gpus_waits_for_gpus(server: Start):
     """Free cores are useless to a GPU study, and a fraction of a GPU counts as a share."""
     reserved = [("01", {"CPU": 1.0, "GPU": 0.5})] * 6
-    url = server(Dashboard([a_study("two", "02", device="cuda"), a_study("one", "01")], reserved=reserved))
+    url = server(
+        Dashboard([running_job_of("two", "02", device="cuda"), running_job_of("one", "01")], reserved=reserved)
+    )
     assert "waiting for another study: one has 3 of 3 GPUs" in invoke("status", "two", "--cluster", url).output
     assert re.search(r"cores +6 of 36\s", invoke("status", "one", "--cluster", url).output)
 
@@ -336,11 +340,11 @@ def test_a_study_of_gpus_waits_for_gpus(server: Start):
 def test_a_log_that_is_not_there_yet(server: Start):
     """`study logs` waits for an unreadable log as long as the job runs."""
     logs = [(500, "no such file"), (500, "no such file"), (200, "one\ntwo\n")]
-    waits, runs = a_job("PENDING", node_id=None), a_job()
-    dashboard = Dashboard(waits, waits, runs, runs, runs, a_job("SUCCEEDED"), logs=logs)
+    waits, runs = job_entry("PENDING", node_id=None), job_entry()
+    dashboard = Dashboard(waits, waits, runs, runs, runs, job_entry("SUCCEEDED"), logs=logs)
     done = invoke("logs", "demo", "--follow", "--cluster", server(dashboard))
     assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")
-    now = invoke("logs", "demo", "--cluster", server(Dashboard(a_job(message="warming up"), logs=logs[:1])))
+    now = invoke("logs", "demo", "--cluster", server(Dashboard(job_entry(message="warming up"), logs=logs[:1])))
     assert (now.exit_code, now.stdout) == (0, "")
     assert "study-demo-0 has no readable log yet. Ray says: warming up" in now.stderr
 
@@ -348,7 +352,7 @@ def test_a_log_that_is_not_there_yet(server: Start):
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
 def test_a_log_that_is_gone(server: Start, follow):
     """If the job has ended, an unreadable log is an error, with Ray's message about the job."""
-    lost = a_job("FAILED", message="The node has died.\nIts id: 0b")
+    lost = job_entry("FAILED", message="The node has died.\nIts id: 0b")
     done = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
     assert done.exit_code == 1
     assert "study-demo-0 has no readable log: it was lost with the driver's node" in done.output
@@ -356,13 +360,13 @@ def test_a_log_that_is_gone(server: Start, follow):
 
 
 def test_a_log_that_breaks_off(server: Start):
-    """A log that ends before its job is an error, after its text; one that ends after the job isn't."""
-    url = server(Dashboard(a_job(), logs=[(200, "one\n")]))
+    """A log that ends before its job is an error, after its text is printed; a log that ends after the job isn't."""
+    url = server(Dashboard(job_entry(), logs=[(200, "one\n")]))
     lines = Client(parse_address(url), None).follow("study-demo-0", 10)
     assert next(lines) == "one"
     with pytest.raises(ClusterError, match="the log of study-demo-0 broke off"):
         next(lines)
-    url = server(Dashboard(a_job("SUCCEEDED"), logs=[(200, "one\n")]))
+    url = server(Dashboard(job_entry("SUCCEEDED"), logs=[(200, "one\n")]))
     assert list(Client(parse_address(url), None).follow("study-demo-0", 10)) == ["one"]
 
 
@@ -371,8 +375,8 @@ def test_others_steer_no_terminal(server: Start):
     bad = "\x1b[2J\x1b]0;title\x07\x9b1mX\r"
     tricks = {"user": f"{bad}user\nroot", "host": f"{bad}host"}
     tricks["options"] = json.dumps({"tracking_uri": f"http://127.0.0.1:9/{bad}tracking"})
-    runs, ended = a_job(**tricks), a_job("FAILED", message=f"{bad}message", **tricks)
-    other = a_job(study=f"{bad}other", store=f"{bad}/store") | {"submission_id": f"study-{bad}other-0"}
+    runs, ended = job_entry(**tricks), job_entry("FAILED", message=f"{bad}message", **tricks)
+    other = job_entry(study=f"{bad}other", store=f"{bad}/store") | {"submission_id": f"study-{bad}other-0"}
     node = {"hostname": f"{bad}node", "raylet": {"nodeId": "0b", "state": "ALIVE"}}
     for job, words, text in (
         (runs, ("status", "demo"), r"X\rnode"),
@@ -390,27 +394,27 @@ def test_others_steer_no_terminal(server: Start):
         assert not [c for c in done.output if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
 
 
-def elsewhere(url: str) -> str:
-    """Write 127.0.0.1 in another notation, which isn't recognised as this machine."""
+def in_other_notation(url: str) -> str:
+    """Replace 127.0.0.1 by a notation that isn't recognised as this machine."""
     return url.replace("127.0.0.1", "127.1")
 
 
 def test_every_command_warns_of_a_readable_token(server: Start):
     """A warning says that others could read the token in transit; machine-readable output has no warning."""
-    dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN, logs=[(200, "hello\n")])
+    dashboard = Dashboard(job_entry("SUCCEEDED"), token=TOKEN, logs=[(200, "hello\n")])
     url = server(dashboard)
     for words in (("status", "demo", "--json"), ("logs", "demo"), ("stop", "demo"), ("list",)):
-        far = invoke(*words, "--cluster", elsewhere(url))
+        far = invoke(*words, "--cluster", in_other_notation(url))
         assert far.exit_code == 0, far.output
-        assert f"{elsewhere(url)} is not encrypted: the token can be read on the way" in far.stderr
+        assert f"{in_other_notation(url)} is not encrypted: the token can be read on the way" in far.stderr
         assert "encrypted" not in far.stdout + invoke(*words, "--cluster", url).output
     assert {token for _, token in dashboard.requests} == {TOKEN}
 
 
 def test_a_folders_cluster_gets_no_token_unconfirmed(here, server: Start):
     """A cluster named only by the working folder's file isn't contacted until the user confirms it."""
-    dashboard = Dashboard(a_job("SUCCEEDED"), token=TOKEN)
-    url = elsewhere(server(dashboard))
+    dashboard = Dashboard(job_entry("SUCCEEDED"), token=TOKEN)
+    url = in_other_notation(server(dashboard))
     (here / "study.toml").write_text(f"cluster = '{url}'")
     for words in (("list", "--cluster"), ("status", "demo")):
         assert invoke(*words).exit_code == 2
@@ -423,9 +427,9 @@ def test_a_folders_cluster_gets_no_token_unconfirmed(here, server: Start):
 
 
 def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
-    """Commands that run code contact another machine only with a token that it requires, unless overridden."""
-    dashboard = Dashboard(a_job())
-    url = elsewhere(server(dashboard))
+    """Commands that run code contact another machine only if it requires a token, unless an option allows it."""
+    dashboard = Dashboard(job_entry())
+    url = in_other_notation(server(dashboard))
     submit = ("submit", "demo", "--store", "/shared", "--cluster", url)
     refused = invoke(*submit)
     assert refused.exit_code == 2
@@ -450,8 +454,8 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
     ],
 )
 def test_submit_shows_the_tracking_address(server: Start, uri, line):
-    """`submit` shows the tracking address and the job's page on the cluster, whatever sets them."""
-    url = server(Dashboard(a_job()))
+    """`submit` shows the tracking address, set by an option or on the cluster, and the job's page."""
+    url = server(Dashboard(job_entry()))
     words = ("submit", "demo", "--store", "/shared", "--cluster", url)
     done = invoke(*words, *(() if uri is None else ("--tracking-uri", uri)))
     assert done.exit_code == 0, done.output
@@ -461,7 +465,7 @@ def test_submit_shows_the_tracking_address(server: Start, uri, line):
 
 def test_the_doctor_misses_a_token(here, server: Start):
     """On a cluster that requires a token, a missing and a wrong token are failures, and no job is sent."""
-    url = server(Dashboard(a_job(), token=TOKEN))
+    url = server(Dashboard(job_entry(), token=TOKEN))
     for token, problem in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
         (here.parent / ".ray" / "auth_token").write_text(token)
         done = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(here), "--json")
@@ -473,7 +477,7 @@ def test_the_doctor_misses_a_token(here, server: Start):
 
 def test_the_doctor_misses_a_guard(here, server: Start):
     """A remote cluster without a token is a failure, or a warning if the user allows it."""
-    url = elsewhere(server(Dashboard(a_job())))
+    url = in_other_notation(server(Dashboard(job_entry())))
     words = ("doctor", "--cluster", url, "--tracking-uri", "off", "--store", "relative", "--json")
     for more, state in (((), "failed"), (("--without-token",), "warning")):
         checks = {check["name"]: check for check in json.loads(invoke(*words, *more).stdout)}

@@ -34,7 +34,7 @@ GOOD = HEAD + "NMU,2,0,True,7000,1e-6\nNMU,2,1,False,,0.3\nNAU,2,0,True,9000,2e-
 
 
 def file(folder: Path, text: str, name: str = "a.csv") -> Path:
-    """Write a file."""
+    """Write a text into a file of a folder, and return its path."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
@@ -49,7 +49,7 @@ def read(
 
 
 def refusal(*paths: Path, by: list[str] | None = None, **said: Any) -> str:
-    """Return the message that refuses files."""
+    """Return the error message with which `read` refuses files."""
     with pytest.raises(InputError) as caught:
         read(*paths, by=by, **said)
     assert caught.value.exit_code == 2
@@ -94,7 +94,7 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
     path = tmp_path / f"results.{kind}"
     (pq.write_table if kind == "parquet" else pacsv.write_csv)(table, path)
     outcomes = read(path)
-    assert outcomes.by == ("model",)  # the hidden size follows from it
+    assert outcomes.by == ("model",)  # the model determines the hidden size
     for cell, group in zip(
         summarised(table, ArithmeticTask.metrics),
         summarised_by(outcomes.table, outcomes.by, outcomes.metrics),
@@ -126,8 +126,8 @@ def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
     assert "curve/test_mse" not in table.column_names
 
 
-def test_words_for_nothing_and_for_solved_are_many(tmp_path):
-    """True, 1, nan, NA and blanks are read with their usual meanings; large seeds keep every digit."""
+def test_many_words_for_missing_and_solved_are_read(tmp_path):
+    """The words True, 1, nan, NA and blanks have their usual meanings; large seeds keep every digit."""
     text = HEAD + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
     table = read(file(tmp_path, "\ufeff" + text)).table
     assert table["outcome"].to_pylist() == ["solved", "unsolved", "solved"]
@@ -136,7 +136,7 @@ def test_words_for_nothing_and_for_solved_are_many(tmp_path):
     assert table.select(OUTCOME_SCHEMA.names).schema == OUTCOME_SCHEMA
 
 
-def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
+def test_groups_are_formed_by_the_fewest_varying_columns(tmp_path):
     """Constants, dependent columns, ids and measurements don't make groups; the model is always named."""
     rows = [f"r{i},{'AB'[i % 2]},x,{'ab'[i % 2]},{i % 4 // 2},{i // 4},{i * 0.1},True,5,0.1" for i in range(40)]
     head = "run,model,task,init,width,seed,loss,solved,solved_at,sparsity_error\n"
@@ -151,7 +151,7 @@ def test_the_fewest_columns_that_vary_tell_groups_apart(tmp_path):
 
 
 def test_by_takes_any_column_and_notes_pooling(tmp_path):
-    """Grouping by fewer columns than vary pools different cells, and a note says so."""
+    """Grouping by only a part of the varying columns pools different cells, and a note says so."""
     outcomes = read(file(tmp_path, GOOD), by=["hidden_size"])
     (group,) = summarised_by(outcomes.table, outcomes.by, outcomes.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
@@ -239,7 +239,7 @@ def test_outcome_and_solved_must_agree(tmp_path):
 
 
 def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
-    """The message names file, row and outcome of both."""
+    """The message names file, row and outcome of both rows."""
     first, second = file(tmp_path, GOOD), file(tmp_path, GOOD.replace("9000", "9500"), "b.csv")
     told = refusal(first, second)
     assert "1 trial twice with different outcomes" in told
@@ -346,7 +346,7 @@ def test_hyperparameters_that_differ_in_every_row_arent_ids(tmp_path):
 
 
 def test_rows_that_differ_only_in_an_id_are_refused(tmp_path):
-    """The user decides if they are repeats of a trial or differ in a hyperparameter."""
+    """Rows that differ only in an id are refused: the user decides if they repeat a trial or differ otherwise."""
     rows = [f"NMU,{0.1 * i},{seed},False,," for i in range(4) for seed in (0, 1)]
     text = "model,dropout_of_run,seed,solved,solved_at,sparsity_error\n" + "\n".join(rows)
     assert len(read(file(tmp_path, text)).table) == 8  # four values in eight rows: a hyperparameter
@@ -362,7 +362,7 @@ def test_a_files_own_source_tells_rows_apart(tmp_path):
     assert (len(outcomes.table), outcomes.by) == (10, ("model", "source"))
 
 
-def test_nothing_among_numbers_is_nothing(tmp_path):
+def test_missing_words_among_numbers_are_missing_values(tmp_path):
     """Nan and NA in a column of numbers equal an empty field, and the other values stay numbers."""
     rows = [f"NMU,{lam},{seed},False,," for lam in ("nan", "NA", "", "0.1", "10") for seed in range(9)]
     rows = [row for i, row in enumerate(rows) if i % 9 < 3 or i >= 27]
@@ -377,7 +377,7 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CELLS, min_size=1, max_size=8), CELLS)
-def test_a_csv_of_ours_is_text_to_a_spreadsheet_and_the_same_to_us(tmp_path, texts, name):
+def test_written_csv_is_text_to_a_spreadsheet_and_round_trips(tmp_path, texts, name):
     """Only numeric cells may begin like a formula, and the values read back equal those written."""
     schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
     written = to_csv(DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))

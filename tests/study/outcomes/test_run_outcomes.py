@@ -1,5 +1,5 @@
-"""Runs from other tools become trials: each counts once, all varying columns but the seed make groups, and each
-decision is stated.
+"""Runs of other tools become trials: each counts once, varying columns except the seed make groups, and every
+decision is reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def outcomes(rows: list[dict[str, Any]], **choices: Any) -> RunOutcomes:
 
 
 def grid(**more: Any) -> list[dict[str, Any]]:
-    """Return the rows of the grid with more columns, each given as a value or as a list with one value a row."""
+    """Return the rows of the grid with more columns, each given as a value or as a list with one value per row."""
     return [
         row | {name: value[place] if isinstance(value, list) else value for name, value in more.items()}
         for place, row in enumerate(GRID)
@@ -49,7 +49,7 @@ def grid(**more: Any) -> list[dict[str, Any]]:
 
 
 def decision(run_outcomes: RunOutcomes, start: str) -> str:
-    """Return the stated decisions about a topic."""
+    """Return the only notice that begins with a text."""
     (notice,) = [notice for notice in run_outcomes.notices if notice.startswith(start)]
     return notice
 
@@ -91,7 +91,7 @@ def test_seeds_are_found_by_their_name(name: str) -> None:
 
 
 def test_runs_without_a_seed_need_a_named_column_or_are_numbered() -> None:
-    """Any column can be named as the seed; without one, runs are numbered uniquely."""
+    """Any column can be named as the seed; without a seed column, runs get unique numbers."""
     rows = [{("draw" if key == "seed" else key): value for key, value in row.items()} for row in GRID]
     with pytest.raises(InputError, match=r"--seed COLUMN.*--without-seeds.*choose from lr, optimizer, draw, val_acc"):
         outcomes(rows)
@@ -106,7 +106,7 @@ def test_runs_without_a_seed_need_a_named_column_or_are_numbered() -> None:
 
 
 def test_failed_and_diverged_runs_are_counted() -> None:
-    """A failed run or one without a value has failed; NaN is diverged; unfinished and seedless runs are dropped."""
+    """Failed runs and runs without a value have failed, NaN has diverged; unfinished and seedless runs are dropped."""
     words = ["finished"] * 6 + ["FAILED", "killed", "crashed", "running", "finished", "finished"]
     rows = grid(status=words)
     rows[1]["val_acc"], rows[10]["val_acc"], rows[11]["seed"] = math.nan, None, None
@@ -158,14 +158,14 @@ def test_the_user_decides() -> None:
 
 
 def test_stated_outcomes_stay() -> None:
-    """A run's own statement of success is its outcome."""
+    """A run's own column of success decides its outcome."""
     solved = [place % 2 == 0 for place in range(12)]
     run_outcomes = outcomes([{k: v for k, v in row.items() if k != "val_acc"} for row in grid(solved=solved)])
     assert run_outcomes.table["outcome"].to_pylist() == ["solved", "unsolved"] * 6
     assert "solved" not in run_outcomes.table.column_names
 
 
-def test_names_of_ours_are_marked() -> None:
+def test_reserved_names_are_renamed() -> None:
     """A hyperparameter with the name of a reserved column is renamed."""
     run_outcomes = outcomes(grid(iterations=[100, 200] * 6))
     assert "iterations (hyperparameter)" in run_outcomes.table.column_names
@@ -202,7 +202,7 @@ def test_nested_runs_with_seeds_are_the_trials() -> None:
 
 
 def test_nested_runs_without_seeds_are_parts() -> None:
-    """If the parent runs have the seeds, these are the trials, and the nested runs are dropped."""
+    """If the parent runs have the seeds, they are the trials, and the nested runs are dropped."""
     rows: list[dict[str, Any]] = []
     for lr, seed in itertools.product(("0.1", "0.2"), range(3)):
         rows.append({"id": f"{lr}-{seed}", "lr": lr, "seed": str(seed), "val_acc": seed / 10})
@@ -281,8 +281,8 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
             read_runs(tmp_path / name)
 
 
-def test_a_weight_of_a_loss_is_no_metric() -> None:
-    """A hyperparameter's name may contain a metric's word; its runs don't become repeats."""
+def test_a_weight_of_a_loss_is_not_a_metric() -> None:
+    """A varying column such as loss_weight is a hyperparameter, so its runs aren't repeats."""
     rows = [{**row, "loss_weight": weight} for row in GRID for weight in (1, 10)]
     run_outcomes = outcomes(rows)
     assert set(run_outcomes.by) == {"lr", "optimizer", "loss_weight"}
@@ -301,14 +301,14 @@ def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) 
 
 
 def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
-    """If other runs state their success, a crashed run without a statement counts as failed."""
+    """If other runs have a success column, a crashed run with an empty one counts as failed."""
     rows = [{"lr": 0.1, "seed": seed, "solved": "true", "status": "finished"} for seed in range(3)]
     rows.append({"lr": 0.1, "seed": 3, "solved": None, "status": "crashed"})
     assert outcomes(rows).table["outcome"].to_pylist() == ["solved"] * 3 + ["failed"]
 
 
 def test_non_text_outcomes_are_refused(tmp_path: Path) -> None:
-    """A Parquet file may have numbers there: each row is named, as in a report."""
+    """Numbers in the outcome column of a Parquet file are refused, and each row is named, as in a report."""
     pq.write_table(pa.table({"lr": [0.1, 0.1], "seed": [0, 1], "outcome": [0, 1]}), tmp_path / "runs.parquet")
     with pytest.raises(InputError, match="row 1: outcome: 0 isn't one of solved, unsolved"):
         outcomes_of_runs(read_runs(tmp_path / "runs.parquet"))

@@ -26,7 +26,7 @@ def test_any_separator_is_read(tmp_path: Path, separator: str, suffix: str) -> N
 
 
 def column(tmp_path: Path, *values: str, separator: str = ";", beside: str = "x") -> tuple[list[str | None], list[str]]:
-    """Return the type inferred for a file's column, and the notes."""
+    """Return the values that a file's column is read as, and the notices."""
     lines = [separator.join((value, beside)) for value in ("value", *values)]
     lines[0] = f"value{separator}other"
     (tmp_path / "a.csv").write_text("\n".join(lines))
@@ -53,7 +53,7 @@ def test_decimal_commas_are_points(tmp_path: Path, values: list[str], read: list
 
 
 def test_an_ambiguous_column_is_reported(tmp_path: Path) -> None:
-    """1,234 may be a thousand or one, and so may 1.234 beside decimal commas; a note says so."""
+    """In 1,234, or in 1.234 beside decimal commas, the separator is ambiguous, and a notice says so."""
     assert column(tmp_path, "1,234", "2,500") == (
         ["1.234", "2.500"],
         ["decimal or thousands separators; ambiguous, so check it: 1,234 was read as 1.234: value"],

@@ -1,4 +1,4 @@
-"""Run states in the words of all common tools; an unfinished run never becomes a result."""
+"""Run states in the vocabularies of common tools; an unfinished run never becomes a result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def states(words: list[str], name: str = "status", state_words: str = "", **colu
 def test_the_words_of_tools_are_known(
     finished: list[str], failed: list[str], stopped: list[str], running: list[str]
 ) -> None:
-    """MLflow, W&B, Optuna, Sacred, Slurm, Kubernetes, Vertex, ClearML, Neptune: any case, any separator."""
+    """States of MLflow, W&B, Optuna, Slurm, Kubernetes and others are read, in any case and with any separator."""
     expected = [
         *(["finished"] * len(finished) + ["failed"] * len(failed)),
         *(["stopped"] * len(stopped) + ["running"] * len(running)),
@@ -46,7 +46,7 @@ def test_the_words_of_tools_are_known(
 
 
 def test_a_word_of_several_meanings_is_asked_for() -> None:
-    """TERMINATED means finished in Ray Tune and killed in Guild: other words or columns decide, or the user."""
+    """TERMINATED is finished in Ray Tune and killed in Guild: other words or columns decide, otherwise the user."""
     assert states(["TERMINATED", "ERROR"], training_iteration=["9", "2"]) == ["finished", "failed"]
     assert states(["terminated", "completed"]) == ["stopped", "finished"]
     with pytest.raises(InputError, match=r"'TERMINATED' has no clear meaning: .*--state-words 'TERMINATED=failed'"):
@@ -115,7 +115,7 @@ def test_a_report_counts_finished_rows_only(tmp_path: Path) -> None:
 
 
 def test_import_and_report_agree(tmp_path: Path) -> None:
-    """Both use the same rows of a file as results, and so does the report of a DataFrame."""
+    """Import, report and the report of a DataFrame use the same rows of a file as results."""
     (tmp_path / "runs.csv").write_text(STATED)
     imported = outcomes_of_runs(read_runs(tmp_path / "runs.csv")).table
     say = wanted(["val_acc"])
@@ -128,7 +128,7 @@ def test_import_and_report_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["solved", "outcome"])
 def test_a_failed_run_isnt_solved_despite_its_outcome(tmp_path: Path, column: str) -> None:
-    """A run's state overrides its own outcome, which may be missing."""
+    """A run's state overrides its outcome, also if the outcome is missing."""
     yes = "true" if column == "solved" else "solved"
     (tmp_path / "a.csv").write_text(f"seed,state,{column}\n0,COMPLETE,{yes}\n1,FAIL,{yes}\n2,FAIL,\n")
     expected = ["solved", "failed", "failed"]
@@ -138,7 +138,7 @@ def test_a_failed_run_isnt_solved_despite_its_outcome(tmp_path: Path, column: st
 
 
 def test_unusual_words_are_given_on_the_command_line(tmp_path: Path) -> None:
-    """Without them one error names the words; with them both commands read the file."""
+    """Unknown state words are an error that names them; with --state-words, import and report read the file."""
     path = tmp_path / "a.csv"
     path.write_text("seed,state,acc\n0,complete,0.5\n1,complete,0.6\n2,kaputt,0.9\n")
     for command in (("report", str(path), "--metric", "acc", "--format", "csv"), ("import", "csv", str(path))):
@@ -190,7 +190,7 @@ def test_tables_of_tools_are_read(
 
 
 def test_optunas_value_has_no_direction(tmp_path: Path) -> None:
-    """Its table doesn't have the study's direction, so the user must give it."""
+    """Optuna's table lacks the objective's direction, so the user must give it."""
     (tmp_path / "runs.csv").write_text(OPTUNA)
     with pytest.raises(InputError, match="--metric value:higher or value:lower"):
         outcomes_of_runs(read_runs(tmp_path / "runs.csv"))

@@ -37,8 +37,8 @@ def test_success_is_judged_by_a_column(tmp_path, success, outcomes):
     assert table_read.metrics == {}
 
 
-def test_a_metric_alone_says_that_trials_ended(tmp_path):
-    """Without success, trials with a finite number have finished, others diverged, and there is no rate."""
+def test_a_metric_alone_gives_finished_or_diverged_trials(tmp_path):
+    """Without a criterion, trials with a finite number have finished, others diverged, and the rate is missing."""
     table_read = read(tmp_path / "a.csv", metrics=["val_mse"])
     assert table_read.table["outcome"].to_pylist() == ["finished", "finished", "diverged", "diverged", "finished"]
     first, second = summarised_by(table_read.table, table_read.by, table_read.metrics)
@@ -53,7 +53,7 @@ def test_trials_that_failed_stay_failed(tmp_path):
     assert table_read.table["outcome"].to_pylist() == ["failed", "solved", "failed"]
 
 
-def test_own_outcomes_count_where_success_is_not_given(tmp_path):
+def test_outcomes_of_the_file_count_without_a_criterion(tmp_path):
     """With a column of outcomes, a metric is averaged beside the success rate."""
     table_read = read(tmp_path / "a.csv", "seed,solved,wait\n0,true,3\n1,false,5\n", metrics=["wait:lower"])
     (group,) = summarised_by(table_read.table, table_read.by, table_read.metrics)
@@ -101,13 +101,13 @@ def test_success_reads_back(column, operator, threshold, spaces):
 
 @pytest.mark.parametrize("text", ["", "val_mse", "val_mse < ", "< 3", "val_mse = 3", "val_mse < nan", "val_mse < low"])
 def test_success_that_cannot_be_read_is_refused(text):
-    """One message shows the required format."""
+    """A success criterion that can't be parsed is refused with the required format."""
     with pytest.raises(InputError, match="must be a column, one of < <= > >=, and a number"):
         wanted(success=text)
 
 
 def test_possible_metrics_are_named(tmp_path):
-    """A file without outcomes is refused once, with its numeric columns, none of which is a hyperparameter."""
+    """A file without outcomes is refused with a list of its numeric columns, without hyperparameters."""
     with pytest.raises(InputError) as caught:
         read(tmp_path / "a.csv")
     assert "--success 'val_mse < 0.01'" in str(caught.value)
@@ -139,7 +139,7 @@ def test_columns_that_cannot_be_metrics_are_refused(tmp_path, said, words):
 
 
 def test_an_export_of_mlflow_has_its_metrics(tmp_path):
-    """A metric is found by its MLflow name."""
+    """A metric of an MLflow export is found by its name without the prefix."""
     text = "run_id,params.seed,params.width,metrics.val_acc\nr1,0,8,0.5\nr2,1,8,0.75\n"
     table_read = read(tmp_path / "a.csv", text, metrics=["val_acc:higher"])
     assert table_read.table["val_acc"].to_pylist() == [0.5, 0.75]

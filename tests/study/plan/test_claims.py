@@ -34,7 +34,7 @@ def result(cell: Cell, seed: int, outcome: Outcome, at: int | None = None, **met
 
 
 def table(plan: Plan, **outcomes: list[Outcome]) -> TrialTable:
-    """Make the results of cells by model, in the order of seeds."""
+    """Build the results of cells, given each model's outcomes in the order of seeds."""
     cell_of = {cell.model.replace("-", "_"): cell for cell in plan.cells}
     seeds = list(plan.spec.first_seeds) if plan.spec.until is None else list(range(plan.spec.until.max))
     rows = [
@@ -75,14 +75,14 @@ def test_a_claim_is_refuted_or_undecided_out_of_seeds() -> None:
     assert (verdict.state, verdict.trials, verdict.cells[0].p_values) == ("undecided", 120, (1.0, 1.0))
 
 
-def test_a_failed_trial_may_be_anything_and_a_diverged_one_is_not_solved() -> None:
-    """A failed trial's number is unknown: it counts against both the claim and its refutation."""
+def test_failed_trials_decide_nothing_and_diverged_ones_are_unsolved() -> None:
+    """A failed trial counts against both the claim and its refutation; a diverged trial isn't solved."""
     plan = planned("{NMU: success_rate, exceeds: NAC-mul}")
     verdict = judged(plan, table(plan, NMU=[SOLVED] * 15, NAC_mul=[DIVERGED] * 15))
     failing = judged(plan, table(plan, NMU=[FAILED] * 10 + [SOLVED] * 15, NAC_mul=[DIVERGED] * 25))
     assert failing.cells[0].evidence < 1
     assert (failing.failed, failing.cells[0].estimate, failing.state) == (10, 1.0, "open")
-    assert failing.trials == 40  # failed trials have no result
+    assert failing.trials == 40  # trials without a result don't count
     assert verdict.failed == 0
     fixed = planned("{NMU: success_rate, exceeds: 0.9}", seeds="100")
     worst = [SOLVED] * 90 + [FAILED] * 10
@@ -100,7 +100,7 @@ def test_rates_below_a_number_are_judged_by_failures() -> None:
     assert judged(plan, table(plan, NMU=[SOLVED] * 20)).state == "refuted"
 
 
-def test_times_are_of_solved_trials_or_of_all() -> None:
+def test_times_cover_solved_or_all_trials() -> None:
     """solved_at excludes unsolved trials; time_to_success gives them all iterations."""
     of_solved, of_all = "{NMU: solved_at, below: 5000}", "{NMU: time_to_success, below: 5000}"
     half = [SOLVED, UNSOLVED] * 30
@@ -120,7 +120,7 @@ def test_times_of_pairs_are_differences_within_iterations() -> None:
     assert verdict.cells[0].interval[1] < -2000
 
 
-def test_metrics_without_limits_are_of_more_than_half_of_the_seeds() -> None:
+def test_metrics_without_limits_are_judged_by_shares_of_seeds() -> None:
     """A pair's estimate is the share of seeds that exceed the bound; a diverged trial is worse than any."""
     plan = planned("{NMU: test_mse, below: NAC-mul, by: 0.5}", seeds="20")
     nmu, other = plan.cells
@@ -150,7 +150,7 @@ def test_errors_of_solved_trials_leave_the_others_out() -> None:
 
 
 def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
-    """The claim stays open until all seeds have ended, however clear it is, and whatever the seeds' names."""
+    """With fixed seeds of any numbers, a claim stays open until all have ended, however clear it is."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="[7, 3, 11, 5, 2, 9]")
     assert judged(plan, table(plan, NMU=[SOLVED] * 5)).state == "open"
     verdict = judged(plan, table(plan, NMU=[SOLVED] * 6))
@@ -158,7 +158,7 @@ def test_a_fixed_number_of_seeds_is_judged_once_all_have_ended() -> None:
 
 
 def test_claims_under_another_rule_use_anytime_evidence() -> None:
-    """If seeds are added for a precise rate, claims have no planned last look."""
+    """If seeds are added until a rate is precise, claims use any-time valid evidence, as no last look is planned."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", seeds="{until: {half_width: 0.2, max: 40, batch: 10}}")
     few = table(plan, NMU=[SOLVED] * 3 + [UNSOLVED] * 2, NAC_mul=[UNSOLVED] * 40)
     assert judged(plan, few).state == "open"
@@ -182,7 +182,7 @@ def test_several_claims_share_the_error() -> None:
 
 
 def test_progress_and_expectations() -> None:
-    """The text counts decided claims and the expected seeds; cells without a claim keep the first batch."""
+    """The progress text counts decided claims and expected seeds; cells without a claim keep their first batch."""
     plan = planned("{NMU: success_rate, exceeds: 0.5}", "{NMU: success_rate, exceeds: 0.9}")
     nothing = TrialTable(results_table([]), plan.metrics)
     before = expected(plan, nothing)

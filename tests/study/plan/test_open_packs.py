@@ -1,4 +1,4 @@
-"""Whatever workers report of a pack and its parts, in any order: trials and ends count once."""
+"""Reports of workers on a pack and its parts, in any order: each trial and each end counts once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIRST, SECOND = halves(WHOLE)
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
-    """Give a store with the whole pack, its halves and their quarters, so that packs reported done are stored."""
+    """Return a store with the whole pack, its halves and quarters, so that packs reported as done are stored."""
     folder = Store(tmp_path_factory.mktemp("store")).study("s")
     for pack in (WHOLE, FIRST, SECOND, *halves(FIRST), *halves(SECOND)):
         results = [Result(trial=trial, outcome=Outcome.SOLVED, iterations=1) for trial in pack.trials]
@@ -46,7 +46,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
 
 @st.composite
 def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
-    """Draw a worker's reports of a pack that it trains to its end, as a whole or in parts."""
+    """Draw a worker's events for a pack that it trains to its end, as a whole or in parts."""
     told: list[Event] = [Progress(pack.id, 1, 10, trials=len(pack.trials), solved=0, diverged=0)]
     if depth and draw(st.booleans()):
         told.append(PackSplit(pack.id, halves(pack)))
@@ -57,11 +57,11 @@ def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[int, Event]]:
-    """Draw the reports of several workers on one pack, each in its own order: some die, one finishes."""
+    """Draw the interleaved events of several workers on one pack: one worker finishes, the others may die."""
     others = draw(st.lists(telling(), max_size=2))
     workers = [draw(telling()), *(other[: draw(st.integers(0, len(other)))] for other in others)]
     ending = draw(st.sampled_from(["done", "failed", "crashed"]))
-    if ending != "done":  # the last worker may give the pack up; the first finishes in any case
+    if ending != "done":  # another worker may fail the pack; the first one finishes it in any case
         workers.append([PackFailed(WHOLE.id, "no") if ending == "failed" else PackCrashed(WHOLE.id, "no")])
     order = draw(st.permutations([number for number, events in enumerate(workers) for _ in events]))
     steps = [iter(events) for events in workers]
@@ -69,7 +69,7 @@ def histories(draw: st.DrawFn) -> list[tuple[int, Event]]:
 
 
 def tell(folder: StudyStore, history: list[tuple[int, Event]]) -> tuple[list[Event], dict[str, int], int]:
-    """Send a history to the driver; return its messages, its counts, and the trials queued for MLflow."""
+    """Send a history to the driver; return passed events, counts, and the number of trials queued for MLflow."""
     passed_on: list[Event] = []
     stop, console = threading.Event(), Console(file=io.StringIO())
     publisher = Publisher("never opened", "s", StoredPacks(folder))
@@ -104,7 +104,7 @@ def test_every_trial_counts_once_in_any_order(stored, history):
 
 
 def test_a_split_that_comes_after_the_end_changes_nothing(stored):
-    """A worker that trains the parts of a finished pack reports nothing new."""
+    """Events of a worker that trains the parts of a finished pack aren't passed on."""
     late = [PackSplit(WHOLE.id, (FIRST, SECOND)), PackDone(FIRST.id), PackDone(SECOND.id), PackDone(WHOLE.id)]
     passed_on, counts, published = tell(stored, [(0, PackDone(WHOLE.id)), *((1, event) for event in late)])
     assert passed_on == [PackDone(WHOLE.id)]

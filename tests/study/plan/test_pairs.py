@@ -40,13 +40,13 @@ def test_a_schedule_of_one_model_meets_the_same_cell_of_the_other() -> None:
 
 
 def test_a_models_own_fixed_value_doesnt_prevent_pairs() -> None:
-    """A model with its own fixed learning rate is still compared: that is its setup."""
+    """A model with its own fixed learning rate is still compared, because the rate belongs to the model."""
     ((cell, counterpart),) = pairs(swept("models: [{name: NMU, fixed: {learning_rate: 0.01}}, NAC-mul]"), "NAC-mul")
     assert (cell.value("learning_rate"), counterpart.value("learning_rate")) == (0.01, 0.001)
 
 
 def test_several_sweeps_of_the_other_model_are_all_compared() -> None:
-    """If only the compared model is swept, a cell is compared with each of its cells."""
+    """If only the reference model is swept, a cell is compared with each of the reference's cells."""
     compared = pairs(
         swept("models:\n  - NAC-mul\n  - {name: NMU, zip: {s: [{sparsity_strength: 0}, {sparsity_strength: 1}]}}"),
         "NMU",

@@ -144,7 +144,7 @@ def test_equal_cells_are_merged_in_order() -> None:
 
 
 def test_trials_are_cells_with_seeds() -> None:
-    """There is one trial for each cell and seed, and their count is known in advance."""
+    """The plan has one trial for each cell and seed, and `count` is their number."""
     plan = planned(seeds="[7, 3]")
     assert [(t.cell, t.seed) for t in plan.trials] == [(c, s) for c in plan.cells for s in (7, 3)]
     assert plan.trials_count == len(plan.trials) == 12
@@ -222,7 +222,7 @@ def test_kept_packs_are_formed_again() -> None:
 
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:
-    """A stored pack of two shapes, which no engine can train, is ignored."""
+    """A stored pack of two shapes is ignored, because engines can't train it."""
     packs = make_packs(POOL, slots=1, checkpointed=[[POOL[0].id, POOL[-1].id]])
     assert [POOL[0].id, POOL[-1].id] not in [[t.id for t in pack.trials] for pack in packs]
 
@@ -241,7 +241,7 @@ def test_all_slots_are_kept_busy() -> None:
 
 
 def test_packs_have_the_tasks_declared_size_and_cost() -> None:
-    """The task's declared packs and updates decide sizes and costs, not its name."""
+    """The task's declared pack size and number of updates decide sizes and costs, whatever its name."""
     spec = load_spec("language")
     trials = make_plan(spec).trials
     family = spec.family
@@ -258,7 +258,7 @@ FUSED = ENGINES["fused"]
 @pytest.mark.parametrize("slots", [1, 2, 16])
 @pytest.mark.parametrize("seeds", [1, 3, 16, 50])
 def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: int) -> None:
-    """With many seeds each draw serves all cells; with few, seeds are divided so that all slots end together."""
+    """Many seeds are drawn once for all cells; few seeds are divided so that all slots end at the same time."""
     trials = make_plan(load_spec("hidden-size")).trials
     chosen = [trial for trial in trials if trial.seed < seeds]
     packs = make_packs(chosen, slots=slots, key_of=FUSED.pack_key)
@@ -275,7 +275,7 @@ def test_cells_of_a_seed_share_a_pack_and_leave_no_slot_idle(slots: int, seeds: 
 @given(st.lists(st.sampled_from(make_plan(load_spec("hidden-size")).trials[::7]), unique=True), st.integers(1, 12))
 @settings(max_examples=30)
 def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slots: int) -> None:
-    """Each trial is in one pack where packs may mix shapes, too, and no pack is empty."""
+    """Also with packs of mixed shapes, each trial is in one pack and packs aren't empty."""
     packs = make_packs(pending, slots=slots, key_of=FUSED.pack_key)
     assert sorted(ids(packs)) == sorted(trial.id for trial in pending)
     assert all(pack.trials for pack in packs)
@@ -283,8 +283,8 @@ def test_every_trial_is_in_one_pack_of_any_shapes(pending: Sequence[Trial], slot
 
 
 @pytest.mark.parametrize("name", cell_columns())
-def test_the_fused_engine_trains_all_that_see_the_same_numbers_side_by_side(name: str) -> None:
-    """The engine decides what must be equal: here only the sizes of rows and the training length."""
+def test_the_fused_engine_packs_cells_with_the_same_rows(name: str) -> None:
+    """The fused engine puts cells into one pack if they have equal row sizes and training lengths."""
     cell = planned().cells[1]
     must_be_equal = {
         "task", "input_size", "batch_size", "iterations", "evaluate_every", "best_step_window", "evaluation_rows",
@@ -300,7 +300,7 @@ def test_packs_do_not_depend_on_chance() -> None:
 
 
 def test_nothing_to_do_needs_no_packs() -> None:
-    """Without trials there are no packs; slots and sizes below one are refused."""
+    """Without trials the list of packs is empty; slots and sizes below one are refused."""
     assert make_packs([], slots=2) == []
     with pytest.raises(ValueError, match="slots and size must be >= 1, but got slots=0"):
         make_packs(POOL, slots=0)
@@ -337,8 +337,8 @@ def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
     assert len(made) >= min(slots, len(trials))
 
 
-def test_a_device_that_is_not_known_gets_packs_as_a_core_does():
-    """If the engine doesn't know what fills a device, packs have their usual size, each alone."""
+def test_an_unknown_device_gets_packs_like_a_core():
+    """If an engine can't fill a device, packs have their usual size, and each is a bundle of its own."""
     trials = [Trial(planned().cells[0], seed) for seed in range(600)]
     made = make_packs(trials, slots=1, at_once=lambda cell: None)
     assert [len(p.trials) for p in made] == [len(p.trials) for p in make_packs(trials, slots=1)]

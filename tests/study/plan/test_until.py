@@ -60,12 +60,12 @@ def table(plan: Plan, known: Known) -> TrialTable:
 
 
 def asked(plan: Plan) -> set[tuple[str, int]]:
-    """Return the trials of a plan."""
+    """Return the cell id and seed of each trial of a plan."""
     return {(cell.id, seed) for cell in plan.cells for seed in plan.seeds(cell)}
 
 
 def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int], Outcome]:
-    """Draw each trial's outcome: each cell has its own rate."""
+    """Draw each trial's outcome at its cell's random success rate; `failing` is the rate of failed trials."""
     rng = np.random.default_rng(seed)
     truth = {}
     for cell in plan.cells:
@@ -78,7 +78,7 @@ def drawn(plan: Plan, seed: int, *, failing: float = 0.0) -> dict[tuple[str, int
 
 
 def rounds(plan: Plan, truth: Known) -> list[Plan]:
-    """Request and train trials until no more are requested."""
+    """Return the successive plans until no more trials are requested; each has the results of the one before."""
     plans = [extended(plan, table(plan, {}))]
     while True:
         more = extended(plans[-1], table(plan, {key: truth[key] for key in asked(plans[-1])}))
@@ -97,8 +97,8 @@ seeds_and_rates = st.builds(
 @either
 @given(seed_and_rate=seeds_and_rates, order=st.randoms(use_true_random=False))
 @settings(max_examples=15)
-def test_however_results_come_in_the_plan_only_grows_to_one_end(until, seed_and_rate, order):
-    """Results in batches, or in any order and number, only add seeds, and reach the same final plan."""
+def test_results_in_any_order_lead_to_the_same_final_plan(until, seed_and_rate, order):
+    """Results in any order and number only add seeds, and lead to the same final plan as whole batches."""
     plan = planned(until)
     truth = drawn(plan, seed_and_rate[0], failing=seed_and_rate[1])
     now, known = extended(plan, table(plan, {})), {}
@@ -138,7 +138,7 @@ combined = st.builds(
 @either
 @given(seed_and_rate=seeds_and_rates, seeds=st.lists(combined, min_size=1, max_size=5, unique=True))
 @settings(max_examples=5)
-def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, seed_and_rate, seeds):
+def test_combined_seeds_of_an_earlier_version_are_ignored(until, seed_and_rate, seeds):
     """A study that had `seeds: {init, data}` keeps those trials, but its rule uses plain seeds only."""
     plan = planned(until)
     truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
@@ -155,7 +155,7 @@ def test_combined_seeds_of_an_earlier_version_count_for_nothing(until, seed_and_
 @given(seed_and_rate=seeds_and_rates)
 @settings(max_examples=20)
 def test_repeated_requests_give_the_same_plan(until, seed_and_rate):
-    """Requested again with the same results, the plan doesn't grow."""
+    """Extending a plan twice with the same results doesn't add seeds."""
     plan = planned(until)
     for stage in rounds(plan, truth := drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])):
         results = table(plan, {key: truth[key] for key in asked(stage)})
@@ -189,8 +189,8 @@ def test_each_cell_stops_where_its_interval_is_narrow():
     ]
 
 
-def test_pairs_stop_where_they_are_told_apart():
-    """Both cells of a pair have its seeds; a cell in two pairs has those of the pair that needs more."""
+def test_pairs_stop_when_they_are_distinguished():
+    """Both cells of a pair have the pair's seeds; a cell of two pairs has those of the pair that needs more."""
     plan = planned(APART)
     apart, alike, versus = plan.cells
     truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
@@ -206,13 +206,13 @@ def test_pairs_stop_where_they_are_told_apart():
     assert judged[0].p_value == statistics.anytime_sign_test(early, 0)
 
 
-def test_a_pair_that_was_told_apart_stays_so():
-    """If another pair extends both cells and they look alike later, the verdict at the pair's end stays."""
+def test_a_distinguished_pair_stays_decided():
+    """If another pair adds seeds and the cells look alike later, the verdict from the pair's last look stays."""
     plan = planned(APART, MANY_TO_MANY)
     first, second, a, b = plan.cells
     assert len(pairs(plan.cells, "NAC-mul")) == 4
     truth = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(MOST)}
-    # it beats one of the two at first, which catches up later; the other is equal to it and keeps it going
+    # one of two cells is worse at first and catches up; the other is equal, so that seeds are added
     truth |= {(cell.id, n): Outcome.SOLVED for cell in (first, b) for n in range(2 * BATCH)}
     truth |= {(a.id, n): Outcome.SOLVED for n in range(2 * BATCH, MOST)}
     end = rounds(plan, truth)[-1]
@@ -237,7 +237,7 @@ def test_a_batch_that_is_half_done_decides_nothing(until):
 
 
 @of_cells
-def test_failed_trials_count_for_nothing_and_hold_nothing_up(until):
+def test_failed_trials_are_ignored_and_delay_nothing(until):
     """A cell whose trials all fail gets seeds up to `max` and stays undecided, and others continue."""
     plan = planned(until)
     truth = drawn(plan, 3) | {(plan.cells[0].id, n): Outcome.FAILED for n in range(MOST)}
@@ -258,8 +258,8 @@ def test_the_last_batch_is_cut(most, batch, seeds):
     assert {len(rounds(plan, truth)[-1].seeds(cell)) for cell in plan.cells} == {seeds}
 
 
-def test_seeds_expected_are_those_that_come():
-    """Without results the expectation is the mean over all rates; for a finished cell it is its count."""
+def test_expected_seeds_agree_with_the_actual_ones():
+    """Expected seeds are the mean over all rates without results, and the actual number for a finished cell."""
     plan = planned(NARROW)
     sampling = statistics.FixedWidth(0.2, BATCH, MOST)
     assert set(expected(plan, TrialTable(results_table([]))).values()) == {math.ceil(sampling.expected())}
@@ -271,8 +271,8 @@ def test_seeds_expected_are_those_that_come():
     assert set(expected(plan, table(plan, half)).values()) == {math.ceil(sampling.expected(0.5))}
 
 
-def test_pairs_that_differ_are_expected_to_need_fewer():
-    """Rates that differ so far lower the number of seeds expected for a pair; without results it lies between."""
+def test_pairs_that_differ_are_expected_to_need_fewer_seeds():
+    """A pair whose rates differ so far is expected to need fewer seeds than one without results or with equal rates."""
     plan = planned(APART)
 
     def of(wins: int) -> int:
@@ -286,7 +286,7 @@ def test_pairs_that_differ_are_expected_to_need_fewer():
 
 
 def test_progress_counts_decided_cells_and_next_trials():
-    """The sentence counts decided cells and trials without a result, whatever else is stored."""
+    """The sentence counts decided cells and trials without a result, and ignores other stored trials."""
     plan = extended(planned(NARROW), TrialTable(results_table([])))
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(MOST)}
     *_, before, end = rounds(plan, truth)

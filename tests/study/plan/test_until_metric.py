@@ -37,7 +37,7 @@ APART = f"{{different_from: NAC-mul, metric: test_mse, max: {MOST}}}"
 
 either = pytest.mark.parametrize("until", [NARROW, APART])
 Known = Mapping[tuple[str, int], float | Outcome]
-"""The metric of a trial, or how it ended without one, by its cell's id and its seed."""
+"""The metric of a trial, or its outcome if it lacks one, by cell id and seed."""
 
 
 def planned(until: str) -> Plan:
@@ -45,7 +45,7 @@ def planned(until: str) -> Plan:
 
 
 def table(plan: Plan, known: Known) -> TrialTable:
-    """Make the table of known results."""
+    """Return the table of known results."""
     cells = {cell.id: cell for cell in plan.cells}
     rows = [
         Result(trial=Trial(cells[cell_id], seed), outcome=outcome_or_value)
@@ -57,14 +57,14 @@ def table(plan: Plan, known: Known) -> TrialTable:
 
 
 def asked(plan: Plan) -> set[tuple[str, int]]:
-    """List the trials of a plan."""
+    """Return the cell id and seed of each trial of a plan."""
     return {(cell.id, seed) for cell in plan.cells for seed in plan.seeds(cell)}
 
 
 def drawn(
     plan: Plan, seed: int, *, failing: float = 0.0, diverging: float = 0.0
 ) -> dict[tuple[str, int], float | Outcome]:
-    """Draw each trial's metric: each cell has its own mean and deviation."""
+    """Draw each trial's metric from its cell's normal distribution, or its failure or divergence at the given rates."""
     rng = np.random.default_rng(seed)
     truth: dict[tuple[str, int], float | Outcome] = {}
     for cell in plan.cells:
@@ -77,7 +77,7 @@ def drawn(
 
 
 def stages(plan: Plan, truth: Known) -> list[Plan]:
-    """Train all requested trials until no more are requested, and list the plans on the way."""
+    """Return the successive plans until no more trials are requested; each has the results of the one before."""
     plans = [extended(plan, table(plan, {}))]
     while True:
         known = {key: truth[key] for key in asked(plans[-1])}
@@ -88,8 +88,8 @@ def stages(plan: Plan, truth: Known) -> list[Plan]:
 
 
 @either
-def test_combined_seeds_of_an_earlier_version_count_for_nothing(until):
-    """A metric's rule uses plain seeds only, whatever the numbers of combined seeds suggest."""
+def test_combined_seeds_of_an_earlier_version_are_ignored(until):
+    """A metric's rule uses plain seeds only, and ignores trials with combined seeds."""
     plan = planned(until)
     truth = drawn(plan, 1)
     plain = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
@@ -118,7 +118,7 @@ def test_plans_only_grow_and_end(until: str, seed: int, failing: float, divergin
     assert all(len(plans[-1].seeds(cell)) % BATCH == 0 for cell in plan.cells)
 
 
-def test_a_mean_stops_where_it_is_known() -> None:
+def test_a_cell_stops_once_its_mean_is_known() -> None:
     """Each cell stops at the first look with a narrow Student interval; the verdict has mean and interval."""
     plan = planned(NARROW)
     first, second, third = plan.cells
@@ -144,8 +144,8 @@ def test_a_mean_stops_where_it_is_known() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DIVERGED, math.inf])
-def test_without_a_number_there_is_no_mean(outcome: float | Outcome) -> None:
-    """One diverged trial sends its cell to `max`, undecided; the verdict counts it, and the table says why."""
+def test_a_trial_without_a_number_leaves_its_cell_undecided(outcome: float | Outcome) -> None:
+    """A cell with a diverged trial gets `max` seeds and stays undecided; verdict and table report the trial."""
     plan = planned(NARROW)
     truth = {key: 0.01 * key[1] for key in drawn(plan, 0)}
     first, *others = plan.cells
@@ -163,7 +163,7 @@ def test_without_a_number_there_is_no_mean(outcome: float | Outcome) -> None:
     assert progress(end, results).startswith("2 of 3 cells are sure")
 
 
-def test_a_failed_trial_counts_for_nothing() -> None:
+def test_failed_trials_are_ignored() -> None:
     """A failed trial has no result: the mean covers the others."""
     plan = planned(NARROW)
     truth = {key: Outcome.FAILED if key[1] == 3 else 0.01 * key[1] for key in drawn(plan, 0)}
@@ -171,7 +171,7 @@ def test_a_failed_trial_counts_for_nothing() -> None:
     assert [v.seeds for v in verdicts(end, table(plan, {key: truth[key] for key in asked(end)}))] == [39] * 3
 
 
-def test_equal_values_do_not_end_it() -> None:
+def test_equal_values_stop_no_cell() -> None:
     """Values without variance have no interval, so their cell gets all seeds."""
     plan = planned(NARROW)
     end = stages(plan, dict.fromkeys(drawn(plan, 0), 1.0))[-1]
@@ -197,7 +197,7 @@ def test_pairs_are_ranked_seed_by_seed() -> None:
 
 
 def test_seeds_expected_follow_from_the_deviation() -> None:
-    """Without results the maximum is expected, then the number from the deviation; for a finished cell its count."""
+    """Expected seeds are the maximum without results, then follow from the deviation; a finished cell has its count."""
     plan = planned(NARROW)
     assert set(expected(plan, TrialTable(results_table([]))).values()) == {MOST}
     known = {(cell.id, n): float(n % 2) * 2.6 for cell in plan.cells for n in range(BATCH)}
@@ -223,7 +223,7 @@ def test_rates_beside_a_metric_allow_for_any_rule() -> None:
         ("{half_width: 0, metric: test_mse, max: 9}", "must be > 0"),
     ],
 )
-def test_a_mistake_says_what_must_hold(until: str, message: str) -> None:
+def test_mistakes_are_named_with_their_rules(until: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         planned(until)
 

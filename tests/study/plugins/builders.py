@@ -42,7 +42,7 @@ PUBLISHED = "source,task,model,bias,solved,seeds\nDoe 2025,coins,krona,0.8,49,50
 
 
 def install_theirlab(site: Path) -> Path:
-    """Write the package into a folder of installed packages."""
+    """Write the package into a folder of installed packages, and return that folder."""
     write(site, theirlab__="", theirlab__tasks=TASKS, theirlab__models=MODELS)
     write(site, theirlab__presets__="", theirlab__published__="")
     shutil.copy(Path(__file__).with_name("coins.py"), site / "theirlab" / "coins.py")

@@ -1,4 +1,4 @@
-"""A family of tasks with its own engine, as in a plug-in package: how often does a coin show heads?"""
+"""A family of tasks with its own engine, as in a plug-in package: throws of biased coins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from study.records import Checkpoint, Curve, Outcome, Progress, Result, Weights
 
 
 class Coins(Family):
-    """A coin is thrown; it is solved if half of the throws show heads."""
+    """A family whose trials throw a coin, and are solved if at least half of the throws show heads."""
 
     hyperparameters: ClassVar = {
         "bias": Hyperparameter(type=float, default=0.5, meaning="of heads", otherwise="0.5"),

@@ -13,8 +13,8 @@ NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}z", fullmatch=True)  # no keyword en
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), NAMES)
-def test_an_import_string_reads_as_it_is_written(modules, name):
-    """A dotted name, one colon and an object's name form an import string, which round-trips."""
+def test_import_strings_round_trip(modules, name):
+    """A dotted name, one colon and an object's name form an import string; it round-trips."""
     import_string = ImportString(".".join(modules), name)
     assert parse_import_string(str(import_string)) == import_string
     assert is_import_string(str(import_string))

@@ -47,7 +47,7 @@ def study(folder: Path, *words: str) -> str:
     ("task", "models"), [("spirals", ["little"]), ("products", ["shifted", "NMU", "theirlab.models:mixed"])]
 )
 def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: str, models: list[str]) -> None:
-    """They are planned, trained, listed and shown; the package's version identifies the code."""
+    """Named tasks, models and units are planned, trained, listed and shown; a package's version identifies its code."""
     folder = tmp_path / "study"
     folder.mkdir()
     content = PACKED_STUDY | {"task": {"name": task}, "models": models, "success": {}, "seeds": 2}
@@ -64,7 +64,7 @@ def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: s
 
 
 def test_an_engine_is_chosen_by_its_name(site: Path) -> None:
-    """The family or the user may name it; `auto` gives it no other cell, and unknown engines are refused."""
+    """A plug-in's family or the user may name its engine; `auto` uses it for no other cell; unknown names are refused."""
     coin, cell = canonical_cell("coins", "euro", {}), canonical_cell("simple", "NMU", {})
     assert engine_for("auto", coin, "cpu").name == engine_for("thrower", coin, "cpu").name == "thrower"
     assert engine_for("auto", cell, "cpu").name == "fused"
@@ -104,7 +104,7 @@ def test_a_family_is_trained_reported_and_repeated(site: Path, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_plugin_trains_on_two_nodes(site: Path, tmp_path: Path) -> None:
-    """A study of its family, named by its preset, and one of its tasks are submitted, trained and reported."""
+    """A preset of a plug-in's family and a study of its task are submitted, trained and reported."""
     content = PACKED_STUDY | {"task": {"name": "products"}, "models": ["shifted"], "success": {}, "seeds": 2}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(content))
     with ray_cluster(2, None, {"PYTHONPATH": str(site)}) as nodes:

@@ -63,7 +63,7 @@ def test_an_installed_module_is_its_version(site, tmp_path):
 
 
 def test_the_package_that_has_the_module_counts(tmp_path, monkeypatch):
-    """If two packages share a top-level name, the version is that of the one with the module."""
+    """If two packages share a top-level name, the version is that of the package with the module."""
     site = tmp_path / "site-packages"
     installed(write(site, lab__tasks=""), name="lab-tasks", version="1")
     site = tmp_path / "more" / "site-packages"
@@ -82,7 +82,7 @@ def test_a_module_that_no_installer_wrote_has_no_version(tmp_path, monkeypatch):
 
 
 def test_versions_elsewhere_must_be_the_same(site):
-    """A machine with another version, or none, is refused by a message that says what to install."""
+    """A machine with another version, or none, is refused by a message that names the version to install."""
     check_distributions(["mylab==1.2"])
     with pytest.raises(InputError, match=r"started with mylab 1\.3, but this machine has 1\.2: install mylab==1\.3"):
         check_distributions(["mylab==1.3"])

@@ -1,4 +1,4 @@
-"""Searches whose trials take no time: a trial is solved if its seed is easier than its cell is hard."""
+"""Searches with simulated trials: a trial is solved at random, at the success rate of its cell."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def true_rate(trial: Trial) -> float:
 
 
 def trained(trial: Trial) -> Result:
-    """Return a trial's result, which is deterministic."""
+    """Return a trial's simulated result; equal trials have equal results."""
     luck = np.random.default_rng([int(trial.id, 16) % 2**32, trial.seed]).random()
     if luck < true_rate(trial):
         return Result(
@@ -60,7 +60,7 @@ def trained(trial: Trial) -> Result:
 
 
 class MemoryFolder:
-    """A study's folder in memory, which lists the trained trials."""
+    """A study's folder in memory, with a list of the trained trials."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ class MemoryFolder:
         return results_table(list(self.results.values()))
 
     def train(self, plan: Plan, most: int | None = None) -> int:
-        """Train the pending trials of a plan, up to a maximum."""
+        """Train the pending trials of a plan, up to a maximum, and return their number."""
         pending = [trial for trial in plan.trials if trial.id not in self.results][:most]
         for trial in pending:
             self.results[trial.id] = trained(trial)
@@ -91,7 +91,7 @@ class MemoryFolder:
 def search(
     spec: Spec, folder: MemoryFolder, *, most_steps: int | None = None, killed: bool = False, chunk: int | None = None
 ) -> Plan:
-    """Search until no trial is pending; if killed, continue with another process after each step."""
+    """Search until no trial is pending, or for `most_steps`; `killed` starts a new search after each step."""
     searching, plan = Searching(None), make_plan(spec)
     step = 0
     while most_steps is None or step < most_steps:

@@ -114,7 +114,7 @@ RANGES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 def choices(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw a range of listed values."""
+    """Return a strategy for ranges of listed values."""
     return st.lists(values, min_size=2, max_size=4, unique_by=json.dumps).map(lambda listed: {"choices": listed})
 
 
@@ -151,7 +151,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def drawn(parameter: Any, rng: random.Random) -> Any:
-    """Draw a valid value of a parameter."""
+    """Draw a valid value of a parameter from listed, integer or real ones."""
     if parameter.choices:
         return rng.choice(parameter.choices)
     if parameter.is_whole:
@@ -162,7 +162,7 @@ def drawn(parameter: Any, rng: random.Random) -> Any:
 
 @pytest.fixture
 def kinds(lab: Path) -> Path:
-    """Add a function with hyperparameters of every kind to the folder of code."""
+    """Add a function with hyperparameters of every kind to the folder of code; return the folder."""
     (lab / "mylab" / "kinds.py").write_text(KINDS)
     (lab / "notes.txt").write_text("included")
     return lab
@@ -175,7 +175,7 @@ def parsed(content: dict[str, Any], folder: Path) -> Spec:
 @given(content=studies(), seed=st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_winners_file_plans_the_confirmed_trials_for_values_of_every_kind(kinds, content, seed):
-    """For any search and choices, the file plans exactly the confirming trials: 0 are left to do."""
+    """For any search and choices, the winner's file plans exactly the confirming trials, so that none is pending."""
     spec = parsed(content, kinds)
     space, rng = Space(spec), random.Random(seed)
     params = space.choose(lambda parameter: drawn(parameter, rng))
@@ -204,7 +204,7 @@ LISTED = {
 
 @pytest.mark.parametrize("sampler", ["TPE", "NSGA-II", "random"])
 def test_a_stopped_search_among_lists_goes_on_with_the_same_suggestions(kinds, sampler):
-    """Stored choices that are lists, or equal in Python like 1 and true, are repeated exactly."""
+    """A stopped search repeats stored choices exactly, even lists and values that Python equates, like 1 and True."""
     spec = parsed(LISTED | {"search": LISTED["search"] | {"sampler": sampler}}, kinds)
     with warnings.catch_warnings(record=True) as caught:
         suggestions, space, candidates = Suggestions(Space(spec), spec.search), Space(spec), []

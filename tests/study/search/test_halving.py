@@ -23,7 +23,7 @@ def table(**changes: object) -> Search:
 
 @given(first=st.integers(1, 50), most=st.integers(1, 500), keep=st.floats(0.05, 0.95), count=st.integers(1, 60))
 def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, count):
-    """Rungs grow strictly and end at the study's seeds; at least one candidate survives each."""
+    """Rungs grow strictly and end at the study's seeds; at least one candidate survives each rung."""
     search = table(first_seeds=first, keep=keep)
     steps = rungs(search, most)
     assert steps[-1] == most
@@ -34,7 +34,7 @@ def test_rungs_grow_to_the_most_and_survivors_never_vanish(first, most, keep, co
 
 @given(trials=st.integers(0, 2000), most=st.integers(1, 60))
 def test_affordable_candidates_fit_the_remaining_trials(trials, most):
-    """The affordable number of candidates fits the remaining trials; one more doesn't fit or isn't compared."""
+    """The affordable number of candidates is the largest one that fits the remaining trials and can be compared."""
     search = table()
     count = affordable(search, most, trials)
     assert cost(search, most, count) <= trials if count else True
@@ -67,5 +67,5 @@ def test_the_best_go_on():
 
 @pytest.mark.parametrize("keep", [0.5, 1 / 3, 0.25])
 def test_a_share_that_is_exact_is_not_rounded_up(keep):
-    """A third of 12 is 4, though a third has no exact float."""
+    """A third of 12 candidates is 4, although no float is exactly a third."""
     assert survivors(table(keep=keep), 12) == round(12 * keep)

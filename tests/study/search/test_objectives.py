@@ -29,12 +29,12 @@ NEVER = {"outcome": Outcome.UNSOLVED}
 
 
 def solved(at, error=1e-6):
-    """Return a solved trial's result."""
+    """Return the columns of a solved trial."""
     return {"outcome": Outcome.SOLVED, "solved_at_iteration": at, "sparsity_error": error}
 
 
 def results(trials, cell=CELL):
-    """Make a table of trials from their results."""
+    """Build a table of results from the trials' columns."""
     made = []
     for i, trial in enumerate(trials):
         metrics = {name: trial[name] for name in ("sparsity_error",) if name in trial}
@@ -44,7 +44,7 @@ def results(trials, cell=CELL):
 
 
 def worth(trials):
-    """Compute the value of trials by each objective."""
+    """Return the value of a sample of trials by objective."""
     solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
     at, error = (np.array([trial[name] for trial in solved_trials], dtype=float) for name in MEASURED)
     return dict(zip(NAMES, values(Sample(len(trials), at, {"sparsity_error": error})), strict=True))
@@ -55,13 +55,13 @@ def values(sample):
 
 
 def worth_in_a_search(trials, cell=CELL):
-    """Compute the value of trials as a search does, from a table of results."""
+    """Return the value of trials by objective, as computed by a search from a table of results."""
     value = Evidence(TrialTable(results(trials, cell), METRICS)).value(cell, range(len(trials)), NAMES, MOST)
     return dict(zip(NAMES, value, strict=True))
 
 
 def no_worse(trials, than):
-    """Return for each objective True if trials are worth no less than others, up to rounding."""
+    """Return, by objective, True if trials are worth at least as much as others, up to rounding."""
     here, there = worth(trials), worth(than)
     losses = {name: (OBJECTIVES[name].loss(here[name]), OBJECTIVES[name].loss(there[name])) for name in NAMES}
     return {name: a <= b + 1e-12 * abs(b) for name, (a, b) in losses.items()}
@@ -91,13 +91,13 @@ def test_better_trials_are_never_worth_less(trials, data):
 
 
 @given(TRIALS, st.integers(2, 5))
-def test_more_seeds_of_the_same_are_never_worth_less(trials, times):
+def test_repeated_trials_are_never_worth_less(trials, times):
     """A sample with each trial repeated is worth no less."""
     assert no_worse(trials * times, trials) == EACH
 
 
 @given(TRIALS)
-def test_one_more_that_is_as_good_as_any_is_never_worth_less(trials):
+def test_another_trial_as_good_as_the_best_is_never_worth_less(trials):
     """Another trial as early and as precise as the best never lowers its candidate's rank."""
     solved_trials = [trial for trial in trials if trial["outcome"] is Outcome.SOLVED]
     best = {name: min([trial[name] for trial in solved_trials], default=0) for name in MEASURED}
@@ -118,14 +118,14 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_better_samples_are_worth_more(name):
-    """Every objective that sees a difference ranks a dominated sample lower."""
+    """Objectives rank a dominated sample lower if they depend on the difference."""
     better, worse = PAIRS[name]
     assert no_worse(better, worse) == EACH
     assert worth(better) != worth(worse)
 
 
 def test_perfect_candidates_are_ranked_by_cost():
-    """Of candidates that always succeed, the quicker one and the one with less error are worth more."""
+    """Of candidates that always succeed, quicker ones and ones with smaller errors are worth more."""
     quick, exact = worth([solved(5000, 1e-4)] * 40), worth([solved(9000, 1e-6)] * 40)
     assert quick["success_rate"] == exact["success_rate"]
     assert quick["solved_at"] < exact["solved_at"]
@@ -135,14 +135,14 @@ def test_perfect_candidates_are_ranked_by_cost():
 
 @pytest.mark.parametrize(("successes", "failures"), [(0, 1), (1, 0), (5, 0), (3, 2), (17, 23), (40, 0)])
 def test_the_success_rate_is_wilsons_lower_end(successes, failures):
-    """The success rate's value is the lower end shown in the report, to the last bit."""
+    """The value of the success rate equals the lower end of the report's interval, to the last bit."""
     trials = [solved(9000)] * successes + [NEVER] * failures
     (summary,) = summarised(results(trials))
     assert worth_in_a_search(trials)["success_rate"] == summary.success_rate_interval[0]
 
 
 def test_values_are_the_worse_ends_of_intervals():
-    """Times and errors have upper ends: above the estimates, with unsolved trials at the worst value."""
+    """Values of times and errors are upper ends: above the estimates, with unsolved trials at the worst value."""
     ends = worth([solved(1000 * (i + 1), 1e-5 * (i + 1)) for i in range(10)] + [NEVER] * 2)
     times = np.array([1000 * (i + 1) for i in range(10)] + [MOST] * 2)
     errors = np.array([1e-5 * (i + 1) for i in range(10)] + [0.5] * 2)
@@ -153,7 +153,7 @@ def test_values_are_the_worse_ends_of_intervals():
 
 @pytest.mark.parametrize("outcome", [Outcome.UNSOLVED, Outcome.DIVERGED, Outcome.FAILED, None])
 @pytest.mark.parametrize("n", [1, 5])
-def test_nothing_solved_is_the_worst_there_is(n, outcome):
+def test_without_solved_trials_values_are_the_worst(n, outcome):
     """A candidate without solved trials or results has the worst value of each objective."""
     assert worth_in_a_search([{"outcome": outcome}] * n if outcome else []) == {
         "success_rate": 0.0,
@@ -164,20 +164,20 @@ def test_nothing_solved_is_the_worst_there_is(n, outcome):
 
 
 def test_a_search_judges_by_the_results_it_has():
-    """In a table of results, solved trials' times and errors count, and the number of finished trials."""
+    """Values from a table use the times and errors of solved trials and the number of finished trials."""
     trials = [solved(3000, 1e-3), NEVER, solved(5000, 1e-5), {"outcome": Outcome.DIVERGED}]
     assert worth_in_a_search([*trials, {"outcome": Outcome.FAILED}]) == worth(trials)
 
 
 def test_unknown_values_of_a_solved_trial_count_as_the_worst():
-    """A solved trial without a sparsity error, as with infinite weights, isn't ignored."""
+    """A solved trial without a sparsity error, as with infinite weights, counts with the worst error."""
     gone = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
     there = replace(gone, metrics={"sparsity_error": np.array([1e-6, 0.5])})
     assert values(gone) == values(there)
 
 
 def test_cells_of_other_lengths_are_judged_by_one_measure():
-    """Unsolved trials count as the search's longest, so that shorter training isn't an advantage."""
+    """Unsolved trials count with the longest training of the search, so that shorter training isn't an advantage."""
     assert worth_in_a_search([NEVER] * 5, CELL.replace(iterations=5000)) == worth([NEVER] * 5)
 
 
@@ -218,7 +218,7 @@ NUMBER = st.one_of(st.none(), st.floats(-3, 3), st.integers(-3, 3).map(float))
 
 
 def losses(numbers):
-    """Compute a candidate's loss by each metric from its trials' numbers; None stands for divergence."""
+    """Return a candidate's loss by metric, from its trials' numbers; None stands for divergence."""
     known = np.array([number for number in numbers if number is not None], dtype=float)
     sample = Sample(len(numbers), np.array([]), dict.fromkeys(ANY, known))
     objectives = objectives_of(list(ANY), ANY)
@@ -237,7 +237,7 @@ def not_above(lower, others):
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.integers(2, 5))
-def test_a_metrics_value_does_not_get_worse_by_more_of_the_same(numbers, times):
+def test_repeated_trials_never_lower_a_metrics_value(numbers, times):
     """Every sample has a finite value for each metric, and is worth no less if each trial is repeated."""
     once, often = losses(numbers), losses(numbers * times)
     assert all(np.isfinite(loss) for loss in once.values())
@@ -246,7 +246,7 @@ def test_a_metrics_value_does_not_get_worse_by_more_of_the_same(numbers, times):
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.data())
-def test_a_metrics_value_does_not_get_worse_by_better_trials(numbers, data):
+def test_better_trials_never_lower_a_metrics_value(numbers, data):
     """An improved trial, or another one as good as the best, never makes the value worse."""
     place, other = data.draw(st.integers(0, len(numbers) - 1)), data.draw(NUMBER)
     before = losses(numbers)
@@ -269,7 +269,7 @@ def test_candidates_without_a_number_are_ordered():
 
 
 def test_trials_that_failed_count_as_the_worst():
-    """An error costs as much as divergence, so no search prefers crashes; the success rate excludes failures."""
+    """A failed trial costs as much as a diverged one, so searches don't prefer crashes; success rates exclude it."""
     names = ["success_rate", *ANY]
     sample = Sample(4, np.array([1.0]), dict.fromkeys(ANY, np.array([0.6, 0.7, 0.8, 0.9])))
     value, broken, diverged = (
@@ -282,7 +282,7 @@ def test_trials_that_failed_count_as_the_worst():
 
 
 def test_recorded_values_are_the_same_bits():
-    """Recorded values were computed by the same definitions, to the last bit."""
+    """Values equal those recorded by earlier versions, to the last bit."""
     sample = Sample(7, np.array([3000.0, 5000.0, 9000.0]), {"sparsity_error": np.array([0, 1e-5, 0.3])})
     assert [value.hex() for value in values(sample)] == [
         "0x1.4408c57f10366p-3",

@@ -50,7 +50,7 @@ FILE = {
 
 
 def spec_of(lab: Path, **changed: Any) -> Spec:
-    """Parse the file with some of its keys changed."""
+    """Write the code, and parse the file with changed keys."""
     (lab / "mylab" / "search.py").write_text(TRAIN)
     return study_of(lab, **(FILE | changed))
 
@@ -85,7 +85,7 @@ def test_a_search_by_a_loss_finds_the_least(lab: Path, tmp_path: Path) -> None:
 
 
 def test_diverged_candidates_rank_last_also_after_reading_files(lab: Path, tmp_path: Path) -> None:
-    """A candidate without a number has a finite stand-in in the record, and `unknown` on the page."""
+    """A candidate without a number has a finite placeholder in the record, and `unknown` on the page."""
     store = tmp_path / "studies"
     spec = spec_of(lab, ranges={"rate": {"choices": [0.01, 0.02, 0.9]}, "width": {"choices": [6, 5]}})
     searched(spec, store)
@@ -111,7 +111,7 @@ def test_two_objectives_have_a_front(lab: Path, tmp_path: Path) -> None:
 
 
 def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
-    """Recorded values of other code are refused, and the message says how to continue."""
+    """A record made by other code is refused, and the message names the ways to continue."""
     store = tmp_path / "studies"
     searched(spec_of(lab, search=FILE["search"] | {"trials": 32}), store)  # type: ignore[operator]
     (lab / "mylab" / "search.py").write_text(TRAIN.replace("** 2", "** 4"))
@@ -130,7 +130,7 @@ def test_other_code_is_another_search(lab: Path, tmp_path: Path) -> None:
         ([3], "but got 3"),
     ],
 )
-def test_an_objective_that_can_not_be_is_refused(lab: Path, objective: Any, message: str) -> None:
+def test_invalid_objectives_are_refused(lab: Path, objective: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         spec_of(lab, search={"objective": objective, "trials": 150})
 

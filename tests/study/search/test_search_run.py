@@ -43,7 +43,7 @@ search: {{objective: success_rate, trials: 60, candidates: 4, first_seeds: 2, co
 
 @pytest.fixture
 def search(tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts `study search` of a file with its own store."""
+    """Yield a function that starts `study search` of a file with its own store."""
     with starting(tmp_path) as start:
 
         def start_search(*more: str, store: str = "studies", **set_: str) -> Process:
@@ -94,7 +94,7 @@ def report_of(root: Path) -> list[Any]:
 
 @pytest.mark.slow
 def test_a_killed_or_distributed_search_has_the_same_results(search, tmp_path):
-    """With kill -9 of the driver on Ray's workers, a search gives the results of a single process."""
+    """A search on Ray whose driver is killed and run again has the results of a single process."""
     ended(search("--local", "--optuna-storage", "off", store="whole"))
     undisturbed = record_of(tmp_path / "whole")
 
@@ -116,8 +116,8 @@ def test_a_killed_or_distributed_search_has_the_same_results(search, tmp_path):
     assert len(set(table["trial_id"].to_pylist())) == table.num_rows
 
 
-def test_run_again_it_trains_nothing(run_search, tmp_path):
-    """A finished search trains nothing more and gives the same report; so does a renamed one, from stored trials."""
+def test_a_finished_search_trains_nothing_again(run_search, tmp_path):
+    """A finished search, run again or renamed, trains nothing and gives the same report from stored trials."""
     assert "confirmed with fresh seeds" in run_search()
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "studies" / NAME / "results").iterdir()}
     first = report_of(tmp_path / "studies")
@@ -154,7 +154,7 @@ def test_optuna_and_its_dashboard_open_the_storage(run_search, tmp_path):
 
 @pytest.mark.slow
 def test_a_storage_that_is_away_costs_the_search_nothing(run_search, tmp_path):
-    """Without its database, the search has the same results, says so, and a later run writes all suggestions."""
+    """A search whose database is unavailable has the same results and a warning; a later run writes all suggestions."""
     output = run_search("--optuna-storage", f"sqlite:///{tmp_path}/missing/optuna.db")
     assert "nothing was written for Optuna's dashboard, and the search goes on" in output
     (tmp_path / "missing").mkdir()
@@ -169,7 +169,7 @@ def test_a_search_is_written_to_postgresql(run_search, monkeypatch):
     """On PostgreSQL the storage equals that on SQLite, with the password in its own file."""
     if postgres_programs() is None:
         pytest.skip("PostgreSQL isn't installed: Debian's package postgresql is enough")
-    # Not below pytest's own folder, which PostgreSQL's user may not read.
+    # PostgreSQL's user can't read pytest's folder.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         server = Postgres(Path(folder))
@@ -185,7 +185,7 @@ def test_a_search_is_written_to_postgresql(run_search, monkeypatch):
             server.stop()
 
 
-def test_a_study_without_ranges_is_no_search(tmp_path):
+def test_a_file_without_ranges_is_refused(tmp_path):
     """`study search` of a file without ranges names the missing key."""
     file = tmp_path / "search.yaml"
     file.write_text(SPEC[: SPEC.index("ranges:")] + "seeds: 3\n")
@@ -230,7 +230,7 @@ def test_a_study_without_ranges_is_no_search(tmp_path):
         ),
     ],
 )
-def test_bad_ranges_are_refused_at_the_door(old, new, message):
+def test_impossible_ranges_are_refused(old, new, message):
     """An impossible range or search is refused with its place, its value and the rule."""
     assert old in SPEC
     with pytest.raises(Exception, match="mistake") as caught:

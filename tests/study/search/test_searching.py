@@ -24,7 +24,7 @@ from tests.study.search.made import SPEC, MemoryFolder, search, spec_of, true_ra
 
 @pytest.fixture
 def folder() -> MemoryFolder:
-    """Return an empty folder."""
+    """Return an empty study folder in memory."""
     return MemoryFolder()
 
 
@@ -40,7 +40,7 @@ SAMPLERS = ["TPE", "NSGA-II", "CMA-ES", "random"]
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_search_killed_at_any_moment_has_the_same_results(sampler):
-    """A search whose process dies after every few trials has the suggestions and results of an undisturbed one."""
+    """A search whose process dies every few trials has the suggestions and results of an undisturbed search."""
     spec = spec_of(sampler=sampler)
     undisturbed, interrupted = MemoryFolder(), MemoryFolder()
     search(spec, undisturbed)
@@ -52,7 +52,7 @@ def test_a_search_killed_at_any_moment_has_the_same_results(sampler):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_search_spends_exactly_its_budget(sampler):
-    """Another candidate would exceed the budget; fresh seeds are additional."""
+    """A search ends when another candidate would exceed its budget; fresh seeds are additional."""
     spec, folder = spec_of(sampler=sampler), MemoryFolder()
     search(spec, folder)
     record = read_record(spec, folder)
@@ -64,7 +64,7 @@ def test_a_search_spends_exactly_its_budget(sampler):
 
 
 def test_candidates_earn_seeds_by_their_success(folder):
-    """A third of a round's candidates get more seeds, and no dropped candidate was worth more."""
+    """A third of a round's candidates get more seeds, and dropped candidates weren't worth more."""
     spec = spec_of()
     search(spec, folder)
     record, evidence = read_record(spec, folder), Evidence(TrialTable(folder.read_results(), spec.family.metrics))
@@ -102,7 +102,7 @@ def test_a_search_finds_a_near_optimal_candidate(folder):
 
 @pytest.mark.parametrize("objective", [*OBJECTIVES_OF_SUCCESS, "sparsity_error"])
 def test_each_objective_is_met_with_few_seeds_at_first(folder, objective):
-    """If reliable candidates are better in every respect, a search for any objective finds one."""
+    """If reliable candidates are better in every respect, a search by any objective finds such a candidate."""
     spec = spec_of(objective=objective, sampler="random", confirm_candidates=1)
     search(spec, folder)
     (winner,) = confirmed(spec, folder)
@@ -152,7 +152,7 @@ def test_impossible_suggestions_cost_nothing(folder):
     assert "sparsity_start < sparsity_end must hold" in impossible[0].impossible
 
 
-def test_a_failed_trial_holds_nothing_up(folder):
+def test_a_failed_trial_does_not_stop_a_search(folder):
     """A crashed trial doesn't count in its candidate's value, and the search continues."""
     spec, searching = spec_of(), Searching(None)
     plan = searching(search(spec, folder, most_steps=0), folder, lambda sentence: None)
@@ -195,7 +195,7 @@ def test_a_store_that_is_away_changes_nothing(folder, sampler):
     assert set(away.results) == set(folder.results)
 
 
-def test_a_greater_budget_goes_on(folder):
+def test_a_search_continues_with_a_greater_budget(folder):
     """With more trials the search continues from its record, and confirms its new winner."""
     search(spec_of(), folder)
     before = read_record(spec_of(), folder)
@@ -235,7 +235,7 @@ def test_a_damaged_record_is_named(folder):
 
 
 def test_a_record_of_an_older_version_gets_todays_values(folder):
-    """Values of version 1 were other ends: they are recomputed from the same trials, and the search continues."""
+    """Values in a record of version 1 are recomputed from its trials by the present definition; the search continues."""
     settings = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
     spec, more = (spec_of(**settings, trials=trials) for trials in (100, 150))
     search(spec, folder)
@@ -262,8 +262,8 @@ def test_a_record_of_a_later_version_is_refused(folder):
         search(spec_of(), folder)
 
 
-def test_the_longest_cell_of_a_search_is_the_measure():
-    """The maximum over the models' iterations counts; a model without its own has the task's."""
+def test_the_longest_training_of_a_search_is_known():
+    """The longest training is the maximum of the models' iterations; a model without its own has the task's."""
     models = "models: [{name: NMU, fixed: {iterations: 5000}}, {name: NAU, fixed: {iterations: 30000}}]"
     longest = [
         Space(parse_spec(SPEC.replace("models: [NMU]", m), source="test")).most_iterations
@@ -303,8 +303,8 @@ def test_several_objectives_make_a_front(folder):
     assert set(record.winners) <= set(findings.front)
 
 
-def test_importance_names_what_matters(folder):
-    """The strength, which alone determines success, is the most important."""
+def test_importance_names_the_decisive_parameter(folder):
+    """The strength is the most important parameter, since it alone determines success."""
     spec = spec_of(trials=900, candidates=12)
     search(spec, folder)
     shares = search_findings(spec, read_record(spec, folder)).importance["success_rate"]

@@ -41,12 +41,12 @@ def drawing(rng: random.Random) -> Any:
 
 @pytest.fixture
 def space() -> Space:
-    """Return a space with a choice of models, one with its own range."""
+    """Return a space with a choice of two models; one model has its own range."""
     return Space(parse_spec(TEXT, source="test"))
 
 
 def test_parameters_without_effect_arent_chosen(space):
-    """Momentum is chosen with the optimiser that uses it, and a model's own range with that model."""
+    """Momentum is chosen only with the optimiser that uses it, and a model's own range only with that model."""
     rng = random.Random(0)
     for _ in range(100):
         params = space.choose(drawing(rng))
@@ -56,7 +56,7 @@ def test_parameters_without_effect_arent_chosen(space):
 
 
 def test_every_choice_is_a_cell_with_the_chosen_values(space):
-    """The cell of a choice has its values, and defaults elsewhere."""
+    """The cell of a choice has the chosen values, and defaults for other hyperparameters."""
     rng = random.Random(1)
     for _ in range(100):
         params = space.choose(drawing(rng))

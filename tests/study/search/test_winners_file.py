@@ -68,7 +68,7 @@ search: {objective: solved_at, trials: 200}
 
 
 def drawn(parameter, rng):
-    """Draw a valid value of a parameter."""
+    """Draw a valid value of a parameter, on its grid or scale."""
     if parameter.choices:
         return rng.choice(parameter.choices)
     if parameter.step:
@@ -101,6 +101,6 @@ def test_the_winners_file_plans_exactly_the_confirmed_trials(text, tmp_path):
 
 
 def test_fresh_seeds_begin_after_those_of_the_search():
-    """With a seed list with gaps, fresh seeds start after the greatest."""
+    """If the list of seeds has gaps, fresh seeds start after the greatest seed."""
     spec = parse_spec(MODELS, source="search.yaml")
     assert list(planned_seeds(spec).fresh) == [91, 92, 93]

@@ -1,4 +1,4 @@
-"""Packages as users and installers write them."""
+"""Builders of packages, as written by users and by installers."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def write(folder: Path, **texts: str) -> Path:
 
 
 def marked(value: str, before: str = "") -> str:
-    """Write a module with a function `train` that a study may call and that returns a value."""
+    """Return the text of a module with a seeded function `train` that returns a value; `before` precedes it."""
     return before + MARKED.format(value=value)
 
 
 def copied(folder: Path, import_string: str, cache: Path, *include: str) -> CodeFolder:
-    """Copy the code of an import string, as a study does."""
+    """Copy the code of an import string into the cache, as a study does, and return the copy."""
     code = read_source_code([parse_import_string(import_string)], folder, include)
     return CodeFolder(unpacked(code.archive, code.digest, cache))
 
 
 def installed(site: Path, version: str = "1.2", entry_points: str = "", name: str = "mylab") -> Path:
-    """Write an installer's additions to a package: its metadata, the list of its files, its entry points."""
+    """Write an installed package's metadata, list of files and entry points, and return the folder."""
     info = site / f"{name.lower().replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -55,11 +55,11 @@ def deactivate() -> None:
 
 
 def train(code: CodeFolder, import_string: str = "mylab.spirals:train") -> object:
-    """Load a function and call it."""
+    """Load a function from a copy, call it with seed 0, and return the result."""
     return code.load(parse_import_string(import_string))(0)
 
 
 def source_files(folder: Path, *import_strings: str) -> list[str]:
-    """List the names of the files that import strings name."""
+    """Return the sorted names of the files that belong to import strings."""
     parsed: list[ImportString] = [parse_import_string(import_string) for import_string in import_strings]
     return sorted(read_source_code(parsed, folder).files)

@@ -43,7 +43,7 @@ NAMES = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3).map("/
 
 
 def zip_of(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
-    """Write an arbitrary ZIP file."""
+    """Return the bytes of a ZIP file with arbitrary members."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in members:
@@ -52,7 +52,7 @@ def zip_of(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -
 
 
 def child(tmp_path: Path, writes: int) -> subprocess.Popen[str]:
-    """Start a process that unpacks the archive."""
+    """Start a process that unpacks the archive: it is killed at the given write; a negative number waits for input."""
     (tmp_path / "archive").write_bytes(ARCHIVE)
     words = [sys.executable, "-c", _CHILD, str(tmp_path / "archive"), DIGEST, str(tmp_path / "cache"), str(writes)]
     pipe = subprocess.PIPE
@@ -61,7 +61,7 @@ def child(tmp_path: Path, writes: int) -> subprocess.Popen[str]:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Read all files of a folder."""
+    """Return the contents of all files of a folder, by relative path."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -76,7 +76,7 @@ def test_a_copy_is_what_was_packed(tmp_path):
 
 
 def test_an_archive_is_the_same_bytes_everywhere():
-    """Order doesn't matter, and an archive doesn't depend on machine or time."""
+    """An archive's bytes depend neither on the order of files nor on machine or time."""
     assert pack_archive(dict(reversed(FILES.items()))) == ARCHIVE
     with zipfile.ZipFile(io.BytesIO(ARCHIVE)) as opened:
         headers = {(info.date_time, info.create_system, info.compress_type) for info in opened.infolist()}
@@ -122,7 +122,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path, name):
 
 @given(st.dictionaries(NAMES, st.binary(max_size=9), max_size=4))
 def test_accepted_names_stay_in_their_folder(files):
-    """Every accepted name leads into the folder."""
+    """Every accepted name of a file lies in the folder."""
     try:
         names = read_archive(pack_archive(files), digest_of(files))
     except (InputError, UnicodeEncodeError):
@@ -138,7 +138,7 @@ def test_a_bomb_is_refused_unread(tmp_path):
 
 
 def test_a_changed_copy_is_never_run(tmp_path):
-    """An edited copy, or one with an added module, is an error that says what to remove; caches don't count."""
+    """A copy with an edited or added module is refused, naming the folder to remove; cache files are ignored."""
     folder = unpacked(ARCHIVE, DIGEST, tmp_path)
     (folder / "mylab/__pycache__").mkdir()
     (folder / "mylab/__pycache__/spirals.cpython-311.pyc").touch()
@@ -170,7 +170,7 @@ def test_nobody_else_can_write_to_the_cache(tmp_path, mode):
 
 
 def test_a_killed_process_leaves_no_half_of_a_copy(tmp_path):
-    """A process killed at its third file leaves no folder of the copy, and the next one unpacks all of it."""
+    """A process killed at its third file leaves no folder of the copy, and the next process unpacks it completely."""
     with child(tmp_path, writes=3) as killed:
         _, errors = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, errors

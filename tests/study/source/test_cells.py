@@ -21,7 +21,7 @@ Define = Callable[[str], types.ModuleType]
 
 @pytest.fixture
 def define(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Define:
-    """Return a function that runs a cell in a main module without a file, as a notebook's kernel does."""
+    """Return a function that runs a cell in a main module without a file, like a notebook's kernel."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     notebook = types.ModuleType("__main__")
@@ -30,7 +30,7 @@ def define(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Define:
     def define(source: str) -> types.ModuleType:
         name = f"<cell {len(linecache.cache)}>"
         monkeypatch.setitem(linecache.cache, name, (len(source), None, source.splitlines(keepends=True), name))
-        exec(compile(source, name, "exec"), vars(notebook))  # noqa: S102 (what a kernel does)
+        exec(compile(source, name, "exec"), vars(notebook))  # noqa: S102 (like a kernel)
         return notebook
 
     return define
@@ -79,7 +79,7 @@ def test_a_class_of_a_notebook(define: Define, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_module_of_the_users_keeps_its_name(define: Define) -> None:
-    """A user's module with the name of the notebook's module isn't replaced."""
+    """A user's module isn't replaced by the notebook's module of the same name."""
     Path("cells.py").write_text("")
     notebook = define("def train(seed):\n    return {'loss': seed}\n")
     assert import_string_of(notebook.train, Path())[0] == "cells_:train"

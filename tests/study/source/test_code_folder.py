@@ -1,4 +1,4 @@
-"""Objects of a copy: the right code at any time, the user's line in failed imports, and the mark of trainables."""
+"""Objects of a copy: the right code at any time, the user's line in import errors, and required marks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRAIN = "mylab.spirals:train"
 
 @pytest.fixture(autouse=True)
 def _nothing_stays(monkeypatch):
-    """Restore modules and the search path."""
+    """Deactivate copies before and after each test, check the search path, and remove new modules."""
     deactivate()
     modules, path = set(sys.modules), list(sys.path)
     yield
@@ -78,7 +78,7 @@ def test_objects_of_an_earlier_copy_still_work(tmp_path, cache):
 
 
 def test_edits_do_not_matter(tmp_path, cache, monkeypatch):
-    """While a copy runs, edits of the user's folder change nothing, even if Python's path has it."""
+    """Edits of the user's folder don't affect a running copy, even if the folder is on Python's path."""
     monkeypatch.syspath_prepend(
         write(tmp_path / "live", mylab__spirals=marked("lazy()", "from mylab import lazy_part\n"))
     )
@@ -90,7 +90,7 @@ def test_edits_do_not_matter(tmp_path, cache, monkeypatch):
     assert train(code) == 1
 
 
-def test_a_module_that_python_knew_before_is_back(tmp_path, cache, monkeypatch):
+def test_a_module_imported_before_is_restored(tmp_path, cache, monkeypatch):
     """A user's module that a process imported itself is replaced by the copy, and restored afterwards."""
     monkeypatch.syspath_prepend(
         write(tmp_path / "live", helpers="VALUE = 1", mylab__spirals=marked("0", "import helpers\n"))
@@ -181,7 +181,7 @@ def test_an_installed_module_that_fails_shows_its_line(tmp_path, monkeypatch):
 
 
 def test_only_marked_objects_are_returned(tmp_path, cache):
-    """An object without the mark is refused and never called; subclasses of a base class need none."""
+    """An unmarked object is refused and never called; subclasses of a required base class need no mark."""
     text = """
     import os
     from os import system
@@ -204,7 +204,7 @@ def test_only_marked_objects_are_returned(tmp_path, cache):
 
 
 def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
-    """A module imported by a computed name isn't in the copy or taken from the user's folder; including it helps."""
+    """An import by a computed name is refused, as the copy lacks the module, unless the study includes the module."""
     text = marked("1", "import importlib\nhelpers = importlib.import_module('help' + 'ers')\n")
     monkeypatch.syspath_prepend(write(tmp_path / "live", mylab__spirals=text, helpers=""))
     with pytest.raises(
@@ -215,7 +215,7 @@ def test_an_import_by_a_computed_name_is_refused(tmp_path, cache, monkeypatch):
 
 
 def test_a_package_of_the_same_name_here(tmp_path, cache, monkeypatch):
-    """If a package of the copy's name is installed, the copy is used; once that package is imported, it is an error."""
+    """The copy is preferred to an installed package of its name, but an error if that package is already imported."""
     code = copied(write(tmp_path / "study", mylab__="", mylab__spirals=marked("1")), TRAIN, cache)
     site = installed(write(tmp_path / "site-packages", mylab__="", mylab__spirals=marked("2")))
     monkeypatch.syspath_prepend(site)
@@ -239,7 +239,7 @@ def test_a_copy_without_init_is_refused_beside_an_installed_package(tmp_path, ca
 
 
 def test_the_code_of_this_program_cannot_be_replaced(tmp_path):
-    """`study`, `tasks` and `units` of a folder never replace this program's, even before their first import."""
+    """A folder's `study`, `tasks` and `units` never replace this program's packages, even before their first import."""
     write(tmp_path, tasks__="raise AssertionError", mylab__spirals=marked("1"))
     script = (
         "import sys\nfrom pathlib import Path\nfrom study.errors import InputError\n"

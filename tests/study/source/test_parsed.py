@@ -1,4 +1,4 @@
-"""The parsed digest of a user's code."""
+"""The digest of a user's code by its syntax tree."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_digest_is_the_same_on_every_python():
     ],
 )
 def test_comments_docstrings_and_formatting_do_not_count(before: str, after: str):
-    """An edit that can't change a result keeps the digest."""
+    """Edits of comments, docstrings and formatting keep the digest."""
     assert digest(before) == digest(after)
 
 
@@ -97,7 +97,7 @@ def test_other_edits_of_the_code_count(before: str, after: str):
 
 
 def test_docstrings_count_where_code_reads_them():
-    """Code may use docstrings as data, in any of its files."""
+    """If any file reads docstrings, docstrings of all files change the digest."""
     reader = b"import a\nprint(a.f.__doc__)"
     first, second = b"def f():\n    'A prompt.'", b"def f():\n    'Another prompt.'"
     assert digest(first) == digest(second)
@@ -105,13 +105,13 @@ def test_docstrings_count_where_code_reads_them():
 
 
 def test_all_bytes_count_where_code_reads_its_own_text():
-    """A comment is data for code that calls `inspect.getsource`."""
+    """If code calls `inspect.getsource`, every byte changes the digest, even of comments."""
     code = "import inspect\ninspect.getsource(f)\n"
     assert digest(code) != digest(f"{code}# more\n")
 
 
 def test_non_python_files_count_byte_by_byte():
-    """Data and unparsable sources have no syntax tree; names of files count."""
+    """Each byte of data and of unparsable sources changes the digest, and so do file names."""
     assert digest("a  b", "data.txt") != digest("a b", "data.txt")
     assert digest("a  b") != digest("a b")
     assert digest("x = 1", "a.py") != digest("x = 1", "b.py")
@@ -119,6 +119,6 @@ def test_non_python_files_count_byte_by_byte():
 
 
 def test_deep_code_is_parsed():
-    """A long sum is a deep tree, which is written without recursion."""
+    """A long sum, a deep tree, is digested without recursion."""
     deep = "x = " + " + ".join(["1"] * 900)
     assert digest(deep) == digest(f"{deep}  # long")

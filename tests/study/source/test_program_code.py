@@ -66,7 +66,7 @@ LAB = ["lab/__init__.py", "lab/data.py", "lab/deep/er.py", "lab/train.py"]
     ],
 )
 def test_the_files_that_a_command_names_are_its_code(project: Path, command: str, files: list[str]) -> None:
-    """A file counts as a word or after an equals sign; folders and names with a hyperparameter don't."""
+    """A file belongs to the code as a word or after an equals sign; folders and names with a placeholder don't."""
     assert names(project, command) == files
 
 
@@ -76,14 +76,14 @@ def test_imports_are_followed(project: Path) -> None:
 
 
 def test_a_module_is_run_from_its_package(project: Path) -> None:
-    """After -m all Python files of the module's package are taken, as for functions."""
+    """After -m, all Python files of the module's package belong to the code, as for functions."""
     assert names(project, "python -m lab.train {lr}") == ["helper.py", *LAB]
     assert names(project, "python -u -m other") == ["other.py"]
     assert names(project, "python -m json.tool conf/a.yaml") == ["conf/a.yaml"]
 
 
 def test_a_script_finds_first_what_lies_beside_it(project: Path) -> None:
-    """As in Python, the script's folder precedes the study's folder, which PYTHONPATH contains in trials."""
+    """As in Python, the script's folder precedes the study's folder; trials have the latter in PYTHONPATH."""
     write(project, tools="raise SystemExit\n")
     assert names(project, "python scripts/fit.py") == ["helper.py", *LAB, "scripts/fit.py", "scripts/tools.py"]
 
@@ -96,8 +96,8 @@ def test_standard_modules_arent_code(project: Path) -> None:
     assert names(project, "python scripts/fit.py") == ["scripts/fit.py"]
 
 
-def test_a_package_that_is_installed_to_be_edited_is_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An editable package counts, also one in the study's folder such as src/mine; an installed copy doesn't."""
+def test_an_editable_package_is_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editable package belongs to the code, even in the study's folder as src/mine; an installed copy doesn't."""
     write(project, src__mine__="", src__mine__net="import theirs, far\n", train="import mine\n")
     installed(write(project.parent / "site", theirs=""), name="theirs")
     write(project.parent / "elsewhere", far="")
@@ -118,7 +118,7 @@ def test_included_files_are_code(project: Path) -> None:
 
 
 def test_nothing_outside_the_folder_is_code(project: Path) -> None:
-    """Absolute paths, paths that lead up, and links are excluded."""
+    """Absolute paths, paths to parent folders and links to other folders don't belong to the code."""
     outside = write(project.parent / "outside", secret="") / "secret.py"
     assert names(project, f"python {outside} ../outside/secret.py --a={outside}") == []
     (project / "link.py").symlink_to(outside)
@@ -136,17 +136,17 @@ def test_nothing_outside_the_folder_is_code(project: Path) -> None:
     ],
 )
 def test_a_script_that_is_not_there_is_reported(project: Path, command: str, message: str) -> None:
-    """The error covers words with a script's suffix, words that begin with {code}/, and the program in the folder."""
+    """A missing file is an error for words with a script's suffix, words below {code}/, and a local program."""
     with pytest.raises(InputError, match=message):
         names(project, command)
 
 
-def test_words_that_no_file_can_have_as_their_name_are_words(project: Path) -> None:
+def test_words_that_cannot_be_file_names_are_words(project: Path) -> None:
     assert names(project, f"echo {'x' * 5000} a\0b 'other.py and more' {{seed}}.py --x= =") == []
 
 
 def test_a_shell_names_files_of_the_code(project: Path) -> None:
-    """A shell runs in the trial's folder, so a file must be written {code}/..., anywhere in the command."""
+    """In a shell command, files of the code are those written {code}/..., since it runs in the trial's folder."""
     command = "cat {code}/conf/a.yaml | python {code}/train.py --b={code}/conf/b.yaml > log.txt"
     assert names(project, command, is_shell=True) == ["conf/a.yaml", "conf/b.yaml", "helper.py", *LAB, "train.py"]
     with pytest.raises(InputError, match=r"the command names the file train.py, which a shell .* write \{code\}/train"):
@@ -155,7 +155,7 @@ def test_a_shell_names_files_of_the_code(project: Path) -> None:
 
 
 def test_comments_change_no_identity_and_values_do(project: Path) -> None:
-    """Comments don't count in Python files; in other files each byte counts."""
+    """Comments of Python files don't change the identity; in other files each byte does."""
     before = code_of(project, "python train.py").identity()
     (project / "helper.py").write_text('"""Help."""\nimport lab.data  # data\nSCALE = 1\n')
     assert code_of(project, "python train.py").identity() == before
@@ -176,7 +176,7 @@ def test_files_that_do_not_belong_change_nothing(project: Path) -> None:
 
 
 def test_words_lead_to_the_copy(tmp_path: Path) -> None:
-    """Words that name files of the code are replaced; a value that only looks like one stays."""
+    """Words that name files of the code become paths in the copy; a value that looks like such a path stays."""
     words = ["python", "./train.py", "--config=conf/a.yaml", "--x=y=conf/a.yaml", "conf", "train", "--out=o.yaml", ""]
     assert program_words(words, ["train.py", "conf/a.yaml"], tmp_path) == [
         "python", f"{tmp_path}/train.py", f"--config={tmp_path}/conf/a.yaml", f"--x=y={tmp_path}/conf/a.yaml",
@@ -185,7 +185,7 @@ def test_words_lead_to_the_copy(tmp_path: Path) -> None:
 
 
 def test_the_copy_runs_as_the_original_did(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script's imports beside it, in packages, and in the study's folder are available."""
+    """In the copy, a script can import the modules beside it, in packages and in the study's folder."""
     write(project, scripts__fit="import tools, lab.data\nprint(tools.__file__)\n", lab__data="", scripts__tools="")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code = code_of(project, "python scripts/fit.py")

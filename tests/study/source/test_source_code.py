@@ -1,4 +1,4 @@
-"""The files of an import string's code, and their digest, which depends on nothing else."""
+"""The files of an import string's code, and their digest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(folder: Path, *include: str):
 
 
 def test_a_package_is_copied_whole(tmp_path):
-    """All Python files of a package are taken; caches, hidden folders, environments and other files are left out."""
+    """All Python files of a package are copied, but no caches, hidden folders, environments and other files."""
     write(
         tmp_path, mylab__="", mylab__spirals=marked("1"), mylab__deep__er__a="",
         mylab__cache__b="", mylab__hidden="", mylab__env__lib__c="", other=""
@@ -85,7 +85,7 @@ def test_the_study_folder_comes_first(tmp_path, monkeypatch):
 
 
 def test_nothing_but_names_and_contents_is_in_the_digest(tmp_path):
-    """Place, times and order don't count; each name and each byte do, including line ends."""
+    """The digest changes with each name and byte, even of line ends, but not with place, times and order."""
     texts = {"mylab__": "", "mylab__spirals": marked("1"), "mylab__a": "A = 1\n"}
     first = read(write(tmp_path / "first", **texts))
     second = write(tmp_path / "second", **dict(reversed(texts.items())))
@@ -120,7 +120,7 @@ def test_another_process_reads_the_same(tmp_path):
 
 
 def test_a_version_takes_the_place_of_the_digest(tmp_path):
-    """With a version, an edit keeps the identity; without one it changes it; the digest always changes."""
+    """An edit changes the digest, and the identity too unless the study gives a version."""
     before = read(write(tmp_path, mylab__spirals=marked("1")))
     after = read(write(tmp_path, mylab__spirals=marked("2")))
     assert before.identity(version=3) == after.identity(version=3)
@@ -164,7 +164,7 @@ def test_links_that_leave_the_folder_of_the_code_are_refused(tmp_path, link, tar
 
 
 def test_links_through_which_the_folder_itself_is_reached_are_followed(tmp_path):
-    """A study file's folder may be reached by a link; only links inside the code can leave it."""
+    """A link to the study file's folder itself is accepted; only links inside the code can leave the folder."""
     write(tmp_path / "lab", mylab__spirals=marked("1"))
     (tmp_path / "link").symlink_to(tmp_path / "lab")
     assert read(tmp_path / "link").files == read(tmp_path / "lab").files
@@ -244,7 +244,7 @@ def test_two_modules_of_one_name(tmp_path, monkeypatch, name, other):
 
 
 def test_an_included_module_needs_a_name_of_its_own(tmp_path):
-    """An included module would hide an installed one of its name, too, and is refused."""
+    """An included module with an installed module's name is refused, since it would hide that module."""
     write(tmp_path, mylab__spirals=marked("1"), numpy="")
     with pytest.raises(InputError, match="two modules are called numpy"):
         read(tmp_path, "numpy.py")

@@ -1,4 +1,4 @@
-"""Data named by a study file are identified by their content, and are the same on every worker."""
+"""Data of a study file: identified by content, and equal on every worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def two_files(tmp_path: Path) -> Path:
 
 
 def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path):
-    """It is the output of sha256sum, whatever the file's name."""
+    """The digest of a file is the output of sha256sum, whatever the file's name."""
     (tmp_path / "x.csv").write_bytes(b"a,b\n")
     (tmp_path / "y.csv").write_bytes(b"a,b\n")
     x, y = (read_data(name, DataFile(), tmp_path) for name in ("x.csv", "y.csv"))
@@ -34,7 +34,7 @@ def test_the_digest_of_a_file_is_that_of_its_content(tmp_path: Path):
 
 
 def test_the_digest_of_a_folder_depends_on_its_content(two_files: Path):
-    """Compressed files count by their content, other files don't count, and a changed one changes the digest."""
+    """A folder's digest covers the contents of its declared files, even compressed ones, and no other file."""
     digest = read_data("data", FOLDER, two_files).digest
     (two_files / "data" / "b").unlink()
     (two_files / "data" / "b.gz").write_bytes(gzip.compress(b"two"))
@@ -45,7 +45,7 @@ def test_the_digest_of_a_folder_depends_on_its_content(two_files: Path):
 
 
 def test_a_worker_gets_the_files_that_were_read(two_files: Path, tmp_path: Path):
-    """Files are put where tasks look for them, unless already there; a changed copy is refused."""
+    """Files are stored where tasks look for them, unless already there; a changed copy is refused."""
     data = read_data("data", FOLDER, two_files)
     data.provide(tmp_path / "cache")
     folder = data_path(data.digest)
@@ -58,7 +58,7 @@ def test_a_worker_gets_the_files_that_were_read(two_files: Path, tmp_path: Path)
 
 
 def test_data_may_lie_in_the_folder_of_the_environment(two_files: Path, tmp_path: Path, monkeypatch):
-    """The study file's folder is searched first."""
+    """Data are searched in the study file's folder, then in the folder of the environment variable."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with pytest.raises(InputError, match=re.escape("$STUDY_DATA may name another folder")):
@@ -71,7 +71,7 @@ def test_data_may_lie_in_the_folder_of_the_environment(two_files: Path, tmp_path
 
 
 def test_files_lie_beside_the_study_file_of_a_job(two_files: Path):
-    """They are sent under the study file's path."""
+    """A job's files keep their paths relative to the study file."""
     assert read_data("data", FOLDER, two_files).beside == {"data/a": b"one", "data/b": b"two"}
     assert read_data("data/a", DataFile(), two_files).beside == {"data/a": b"one"}
 
@@ -92,7 +92,7 @@ def test_invalid_paths_of_data_are_refused(two_files: Path, path: str, message: 
 
 
 def test_a_damaged_or_large_file_is_refused(two_files: Path, monkeypatch):
-    """A compressed file must be complete."""
+    """A truncated compressed file and a file above the size limit are refused."""
     (two_files / "data" / "b").write_bytes(gzip.compress(b"two" * 1000)[:-9])
     with pytest.raises(InputError, match="can't be read, and may be partial or damaged"):
         read_data("data", FOLDER, two_files)

@@ -21,7 +21,7 @@ from tests.study.stream.test_trial_stream import DRAWS
 
 @pytest.mark.parametrize("name", [*DRAWS, "batch"])
 def test_numbers_of_a_stream_have_the_same_bits_on_every_device(name):
-    """They are drawn on the CPU and copied; cached tensors of streams stay usable on both."""
+    """Numbers are drawn on the CPU and copied; cached tensors of streams stay usable on both devices."""
     draw = DRAWS.get(name, lambda stream: stream.batch(20, 5))
 
     def drawn():
@@ -49,7 +49,7 @@ def test_data_are_copied_once_and_forgotten_with_the_original():
 
 
 def test_the_cpu_can_be_used_within_another_device():
-    """Shared caches are made on the CPU, whatever the current device, which is restored."""
+    """Shared caches are made on the CPU, whatever the current device; that device is restored."""
     assert current_device() is None
     with far_device(), use_device(FAR):
         with use_device("cpu"):
@@ -68,7 +68,7 @@ def test_images_are_where_they_are_used():
 
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_a_task_made_for_one_device_draws_on_another(name):
-    """First on the other device, then on the CPU: no cached tensor stays on the first."""
+    """A task draws on the other device, then on the CPU; no cached tensor stays on the first device."""
     made = packed_task(name)().for_proof()
 
     def drawn(device):

@@ -1,4 +1,4 @@
-"""Sobol points equal those of the library's engine, from any start."""
+"""Sobol points equal those of torch's engine, from any start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from study.stream.sobol import BITS, sobol_points
 
 @pytest.mark.parametrize(("start", "points"), [(0, 1), (0, 5000), (4095, 2), (4096, 4096), (12_345, 9000), (2**18, 3)])
 def test_points_are_those_of_the_engine(start: int, points: int) -> None:
-    """Computed by index, they equal the engine's in all 24 bits kept."""
+    """Points computed by index equal those of torch's engine in all 24 kept bits."""
     engine = SobolEngine(100)
     engine.fast_forward(start)
     expected = (engine.draw(points, dtype=torch.float64) * 2**BITS).floor()
@@ -19,7 +19,7 @@ def test_points_are_those_of_the_engine(start: int, points: int) -> None:
 
 
 def test_points_beyond_the_sequence_are_refused() -> None:
-    """There are 2^30, counted from 0."""
+    """The sequence has 2^30 points, counted from 0; later ones are refused."""
     for start, points in ((-1, 2), (2**30, 1), (0, -1)):
         with pytest.raises(ValueError, match="must hold, but got start"):
             sobol_points(start, points, 2)

@@ -23,7 +23,7 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))
-def test_a_trial_draws_in_a_pack_what_it_draws_alone(draw):
+def test_a_trial_draws_the_same_numbers_in_a_pack(draw):
     """Inside vmap, each trial of a pack has the same bits as alone."""
 
     def of_pack(place):
@@ -80,17 +80,17 @@ def test_distributions():
 
 
 def test_sobol_points_fill_the_cube_evenly():
-    """Of 128 aligned points, each coordinate has one in each of 128 equal intervals, in every iteration."""
+    """In every iteration, each coordinate of 128 aligned points has one point in each of 128 equal intervals."""
     for seed, iteration in ((1, 0), (2, 0), (2, 7), (3, 100_000)):
         points = Stream([seed], iteration, Purpose.TRAIN).sobol(128, 100)
         assert points.dtype == torch.float32
         assert (torch.sort((points * 128).long(), 0).values == torch.arange(128)[:, None]).all()
     pairs = (Stream([2], 3, Purpose.TRAIN).sobol(256, 2) * 16).long()
-    assert len({tuple(pair) for pair in pairs.tolist()}) == 256  # the first two coordinates, in squares
+    assert len({tuple(pair) for pair in pairs.tolist()}) == 256  # one point in each square of the first two coordinates
 
 
 def test_a_seed_moves_sobol_points_by_one_shift():
-    """Iterations continue one sequence; two seeds differ by the same bits in all of them, and so do two calls."""
+    """Iterations continue one sequence; two seeds, or two calls, differ by the same shift in all iterations."""
 
     def whole(seed: int, iteration: int, purpose: Purpose = Purpose.TRAIN, calls: int = 1) -> torch.Tensor:
         stream = Stream([seed], iteration, purpose)
@@ -117,11 +117,11 @@ def test_refused_draws():
 
 
 def test_dropout():
-    """It drops a share of p and keeps the mean; it uses the active stream, or else torch's generator."""
+    """Dropout drops a share p and keeps the mean; it draws from the active stream, or else torch's generator."""
     layer, x = Dropout(0.25), torch.ones(100_000)
     with noise_from(Stream([1], 0, Purpose.NOISE)):
         y = layer(x)
-        assert not torch.equal(layer(x), y)  # another call, other numbers
+        assert not torch.equal(layer(x), y)  # each call draws other numbers
     assert noise() is None
     assert set(y.unique().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
     assert abs((y == 0).float().mean() - 0.25) < 0.01

@@ -23,14 +23,14 @@ CELLS = [published_cell(hidden_size=h) for h in (3, 2, 10)]
 
 
 def result(cell: Cell, seed: int, outcome: Outcome = Outcome.SOLVED, **content: object) -> Result:
-    """Make one result."""
+    """Build a result; solved trials have a time and a sparsity error that grow with the seed."""
     numbers = {"solved_at_iteration": 1000 * (seed + 1), "metrics": {"sparsity_error": 1e-4 * (seed + 1)}}
     measures = numbers if outcome is Outcome.SOLVED else {}
     return Result(trial=Trial(cell, seed), outcome=outcome, **{"training_s": 1.5, **measures, **content})
 
 
 def mixed() -> list[Result]:
-    """Make every outcome, in two cells."""
+    """Build results of every outcome in two cells."""
     outcomes = [Outcome.SOLVED] * 4 + [Outcome.UNSOLVED] * 2 + [Outcome.DIVERGED, Outcome.FAILED]
     return [result(cell, seed, outcome) for cell in CELLS[:2] for seed, outcome in enumerate(outcomes)]
 
@@ -48,7 +48,7 @@ def test_every_trial_is_counted_once():
 
 
 def test_statistics_are_of_the_solved_trials_alone():
-    """Solved-at and sparsity error use solved trials, and seconds finished trials."""
+    """Statistics of solved-at and sparsity error cover solved trials; seconds cover ended trials."""
     extra = [
         result(CELLS[0], 20, Outcome.UNSOLVED, metrics={"sparsity_error": 0.5}, solved_at_iteration=77),
         result(CELLS[0], 21, Outcome.FAILED, training_s=1e9),
@@ -94,7 +94,7 @@ def test_without_a_plan_cells_come_as_first_seen():
 
 
 def test_a_planned_cell_without_results_is_all_pending():
-    """A planned cell without trials is a row without numbers, not a gap."""
+    """A planned cell without trials is a row with pending trials and without numbers."""
     summary = summarised(results_table([]), METRICS, planned={CELLS[2]: 5})[0]
     none = {"sparsity_error": MetricSummary(metric=METRICS["sparsity_error"])}
     assert summary == CellSummary(cell=CELLS[2], seeds=5, pending=5, metrics=none)
@@ -119,7 +119,7 @@ def test_cells_outside_the_plan_are_kept_last():
     ],
 )
 def test_degenerate_cells_have_defined_answers(outcomes, rate):
-    """All diverged is a rate of zero, all failed is no rate, one solved trial has no interval."""
+    """The rate is zero if all trials diverged and None if all failed; a single solved trial has no interval."""
     rows = [result(CELLS[0], seed, outcome) for seed, outcome in enumerate(outcomes)]
     summary = summarised(results_table(rows), METRICS)[0]
     assert summary.success_rate == rate
@@ -181,7 +181,7 @@ def test_many_rows_are_summarised_without_a_row_at_a_time():
 @pytest.mark.parametrize("columns", [1, 2, 7])
 def test_rows_are_numbered_by_any_number_of_columns(columns):
     """Rows equal in all columns have equal numbers, even if 64 bits can't number all combinations."""
-    rows = np.tile(np.arange(4096)[:, None], columns)  # with 4096 values each, seven columns make 2^84 combinations
+    rows = np.tile(np.arange(4096)[:, None], columns)  # seven columns of 4096 values have 2^84 combinations
     others = np.full((4096, columns), 5)
     others[:, 0] = np.arange(4096)
     rows = np.concatenate([rows, others, rows[:9]])

@@ -29,7 +29,7 @@ def tallied(*errors: str) -> list[tuple[str, int]]:
 
 
 def test_numbers_and_addresses_that_vary_by_seed_are_one_reason() -> None:
-    """The first error stands for all; another line of code, or another type, is another reason."""
+    """Errors that differ only in numbers are one reason; errors of other lines or types are other reasons."""
     varying = [
         "ValueError: loss is 0.173 for <Net at 0x7f1c2b> in /tmp/tmpab12cd34/x (train.py:7)",
         "ValueError: loss is 1.5e-07 for <Net at 0x7faa00> in /tmp/tmpzz98yx76/x (train.py:7)",
@@ -40,7 +40,7 @@ def test_numbers_and_addresses_that_vary_by_seed_are_one_reason() -> None:
 
 
 def test_the_most_frequent_reason_comes_first() -> None:
-    """Each reason has each cell's number of failed trials, and the first of them as an example."""
+    """Each reason has the number of failed trials by cell, and the first failed trial as an example."""
     results = [
         Result(trial=Trial(cell, seed), outcome=Outcome.FAILED, error=f"KeyError: {'a' if seed else 'b'!r}")
         for cell in CELLS
@@ -63,7 +63,7 @@ def test_a_traceback_has_the_frames_of_the_user() -> None:
 
 
 def test_a_message_of_several_lines_is_known_by_its_first() -> None:
-    """The last line may be uninformative."""
+    """The reason has the first line of a message, since the last one may be uninformative."""
     error = IN_LIBRARY.replace("multiplied\n", "multiplied\nCompile with `DEBUG` to see more.\n")
     assert failure_reason(error).text.startswith("RuntimeError: mat1 and mat2")
 
@@ -82,18 +82,18 @@ def test_a_message_of_several_lines_is_known_by_its_first() -> None:
     ],
 )
 def test_failures_of_the_environment_may_pass(error: str) -> None:
-    """Memory, a worker, the store and a time limit may differ in the next run."""
+    """Failures by memory, worker, store or time limit may not recur in the next run."""
     assert not failure_reason(error).is_repeated
 
 
 @pytest.mark.parametrize("error", ["ValueError: no such layer (bad.py:7)", "FileNotFoundError: data.csv", ""])
 def test_failures_of_the_code_are_repeated(error: str) -> None:
-    """The same code with the same seed raises the same error again."""
+    """Other errors count as repeated, since the same code with the same seed raises them again."""
     assert failure_reason(error).is_repeated
 
 
 def test_any_text_has_a_reason() -> None:
-    """Control characters, surrogates, long lines and odd tracebacks are handled."""
+    """Control characters, surrogates, long lines and odd tracebacks give a printable reason."""
     for error in ("\x1b[2J\ud800", "x" * 10**6, 'Traceback (most recent call last)\n  File "a.py", line 3', "\n \n"):
         reason = failure_reason(error)
         assert 0 < len(reason.text) <= 600

@@ -17,14 +17,14 @@ MEASURES = ("validation_mse", "test_mse", "sparsity_error")
 
 
 def curve(name, values, every=100):
-    """Make a trial's curve whose measures are 1, 2 and 3 times some values."""
+    """Build a trial's curve; its three measures are 1, 2 and 3 times the given values."""
     values = np.asarray(values, np.float32)
     scaled = {measure: values * np.float32(i + 1) for i, measure in enumerate(MEASURES)}
     return Curve(name, np.arange(len(values)) * every, scaled)
 
 
 def by_hand(column, q):
-    """Find the smallest value that at least a share q of the values doesn't exceed."""
+    """Return the smallest value that at least a share q of the values doesn't exceed; NaN counts as infinity."""
     values = sorted(float("inf") if np.isnan(v) else float(v) for v in column)
     return next(v for v in values if sum(w <= v for w in values) >= q * len(values) - 1e-9)
 
@@ -56,7 +56,7 @@ def test_a_trial_that_ended_early_keeps_its_last_value():
 
 @pytest.mark.parametrize(("count", "most"), [(5001, 200), (200, 200), (201, 200), (7, 200), (1, 200), (50, 2)])
 def test_many_evaluations_are_thinned(count, most):
-    """A limited number of evaluations is used, nearly evenly spaced, with the first and the last, unaveraged."""
+    """At most a limit of evaluations is kept, nearly evenly spaced, with the first and last; values aren't averaged."""
     values = np.random.default_rng(count).random((6, count), np.float32)
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(0, table, most_points=most)
@@ -80,7 +80,7 @@ def test_order_and_chunks_of_the_table_have_no_effect():
 
 
 def test_trials_without_evaluations_are_ignored():
-    """A trial with an empty curve doesn't count; without trials there is no curve."""
+    """A trial with an empty curve is ignored; without trials the curve is None."""
     table = curves_table([curve("a", []), curve("b", [3.0])])
     assert learning_curve(0, table, total=9).trials == 1
     assert learning_curve(0, table, total=9).total == 9
@@ -89,7 +89,7 @@ def test_trials_without_evaluations_are_ignored():
 
 
 def test_a_curve_that_is_torn_is_refused():
-    """Measures must have as many values as there are evaluations."""
+    """A curve with fewer values of a measure than evaluations is refused."""
     table = curves_table([curve("a", [3.0, 2.0])])
     torn = table.set_column(2, table.schema.field("validation_mse"), pa.array([[1.0]], pa.list_(pa.float32())))
     with pytest.raises(ValueError, match="validation_mse"):

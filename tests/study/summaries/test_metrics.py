@@ -1,4 +1,4 @@
-"""Metrics of rows: included trials, statistics, and no rate from unjudged trials."""
+"""Metrics of rows: included trials, statistics, and missing rates of unjudged trials."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_interval_of_a_mean_ends_at_the_limits_of_the_metric():
 
 
 def finite(trials, model, outcomes):
-    """Select finite values of a model's trials with some outcomes; none if one of its trials was stopped early."""
+    """Return the finite values of a model's trials with given outcomes; empty if one of its trials was stopped."""
     if any(trial_model == model and outcome == "stopped" for trial_model, outcome, _ in trials):
         return np.array([])
     values = [
@@ -53,7 +53,7 @@ def finite(trials, model, outcomes):
 
 
 @given(trials=TRIALS)
-def test_a_metric_is_of_all_that_ended_with_a_number(trials):
+def test_a_metric_covers_all_trials_that_ended_with_a_number(trials):
     """Mean, median, interquartile mean and intervals use the finite values of ended trials."""
     for model, group in groups_of(trials).items():
         values = finite(trials, model, {"solved", "unsolved", "finished"})
@@ -77,14 +77,14 @@ def test_a_metric_is_of_all_that_ended_with_a_number(trials):
 
 @given(trials=TRIALS)
 def test_a_metric_of_solved_trials_ignores_all_others(trials):
-    """With `of: solved`, only solved trials' values count."""
+    """With `of: solved`, a metric covers solved trials only."""
     for model, group in groups_of(trials, Metric(of="solved")).items():
         assert group.metrics["loss"].count == finite(trials, model, {"solved"}).size
 
 
 @given(trials=TRIALS, random=st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(trials, random):
-    """A group's counts and metrics don't depend on the order of rows, but for a sum's last bits."""
+    """A group's counts and metrics don't depend on the order of rows, except for the last bits of sums."""
     shuffled = random.sample(trials, len(trials))
     here, there = groups_of(trials), groups_of(shuffled)
     assert set(here) == set(there)
@@ -105,8 +105,8 @@ def test_the_order_of_rows_changes_nothing(trials, random):
 
 
 @given(trials=TRIALS)
-def test_trials_that_finished_never_make_a_rate(trials):
-    """Finished trials aren't in a rate's denominator; without solved or unsolved trials there is no rate."""
+def test_finished_trials_are_not_in_rates(trials):
+    """Finished trials aren't in a rate's denominator; without solved or unsolved trials the rate is None."""
     judged_outcomes = {"solved", "unsolved"}
     for model, group in groups_of(trials).items():
         ends = [outcome for trial_model, outcome, _ in trials if trial_model == model]
@@ -129,7 +129,7 @@ def test_rows_where_all_diverged_have_no_rate_beside_unjudged_rows():
 
 
 def test_a_beta_interval_is_on_the_declared_limits():
-    """Its ends are those on [0, 1/2], scaled with the limits; a value beyond a limit has none."""
+    """A beta interval scales with the metric's declared limits; it is missing if a value is beyond a limit."""
     values = np.array([0.1, 0.2, 0.2, 0.3, 0.1])
     (expected,) = statistics.beta_mean_intervals(values)
     moved = Metric(low=-1.0, high=0.0, interval="beta")
@@ -149,7 +149,7 @@ def test_metrics_that_are_not_averaged_are_not_read():
 
 
 def test_declarations_choose_the_shown_metrics():
-    """The main metric is the first of all trials; curves use one on its scale; lists of trials use the counted ones."""
+    """The main metric is the first metric of all trials; curves show a metric on its scale, lists the averaged ones."""
     metrics = {"validation_loss": Metric(of="none"), "train_loss": Metric(of="none"), "error": Metric(of="solved")}
     assert main(metrics) is None
     assert of_curves(metrics) == ("train_loss", "validation_loss")
@@ -161,7 +161,7 @@ def test_declarations_choose_the_shown_metrics():
 
 
 def test_a_difference_needs_values_that_vary():
-    """Two values on each side are enough, if any differ."""
+    """A difference needs two values on each side, with a variance on at least one side."""
     varied, equal = ([("a", "finished", value) for value in values] for values in ((1.0, 3.0), (2.0, 2.0)))
     first, second = (groups_of(trials)["a"].metrics["loss"] for trials in (varied, equal))
     assert difference(first, second).estimate == 0.0
@@ -174,7 +174,7 @@ PLACES = st.lists(st.integers(-20, 20), min_size=1, unique=True)
 
 @given(places=PLACES, named=st.integers(-20, 20), has_main=st.booleans())
 def test_a_metric_is_shown_alone_or_in_its_series(places, named, has_main):
-    """A metric that isn't shown alone is in a series, which has all its metrics in ascending places."""
+    """A metric that isn't shown alone is in a series; the series has all its metrics in ascending places."""
     errors = {f"error_at_{n}": Metric(series="error", along="number", at=n) for n in places}
     metrics = ({"loss": LOSS} if has_main else {}) | errors | {"accuracy": ACCURACY}
     alone, (series,) = single(metrics, [f"error_at_{named}"]), series_of(metrics)

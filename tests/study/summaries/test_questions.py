@@ -22,7 +22,7 @@ def test_varying_tells_every_cell_apart(demo):
 
 
 def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
-    """With labels, the schedule is one column; without them, the strength distinguishes it."""
+    """With labels, the schedule is one column; without labels, the strength distinguishes schedules."""
     summaries, labels = demo
     cells = [s.cell for s in summaries]
     assert varying(cells, labels) == ["model", "schedule", "hidden_size"]
@@ -30,27 +30,27 @@ def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
 
 
 def test_prescribed_values_of_a_model_dont_vary():
-    """Schedules and bounds prescribed by the model aren't hyperparameters of the study."""
+    """Schedules and bounds prescribed by models don't count as varying columns."""
     assert varying([published_cell("NMU"), published_cell("NAU"), published_cell("NALU")]) == ["model"]
     assert varying([published_cell("NMU")]) == []
 
 
 def test_a_default_beside_a_value_varies():
-    """None is a value: the default initial variance and a given one are two points."""
+    """The default None counts as a value: a default and a given initial variance are two points."""
     cells = [published_cell("NMU"), published_cell("NMU", init_variance=0.01)]
     assert varying(cells) == ["init_variance"]
     assert [words.format_cell_value(cell, "init_variance", {}) for cell in cells] == ["default", "0.01"]
 
 
-def test_tables_and_statistics_mean_the_same_by_a_question(demo):
-    """Rows compared by a table have the same restriction of times to success."""
+def test_tables_and_statistics_have_the_same_questions(demo):
+    """Rows that a table compares have the same restriction time."""
     summaries, labels = demo
     rows = cell_rows(summaries, labels)
     assert cell_questions([s.cell for s in summaries], labels) == rows.questions()
 
 
-def test_cells_of_a_question_are_restricted_to_the_least_that_is_planned():
-    """Each swept protocol has its own end; compared points of a named axis share the smallest."""
+def test_cells_of_a_question_are_restricted_to_the_shortest_plan():
+    """Each swept length has its own restriction time; compared points of a named axis share the smallest one."""
     short, long = (published_cell("NMU", iterations=i) for i in (1000, 5000))
     results = results_table(
         Result(trial=Trial(cell, seed), outcome=Outcome.UNSOLVED, iterations=cell.iterations)
@@ -82,7 +82,7 @@ def test_an_axis_of_task_values_belongs_to_the_question():
 
 
 def single_cell(model, low, high):
-    """Make a cell of the single-module task with inputs between two numbers."""
+    """Build a cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((2 * low, 2 * high),)}
     given = {"success_epsilon": None, "success_threshold": 1e-5}
     return canonical_cell("single-module", model, {"operation": "div"} | ends | given)

@@ -50,7 +50,7 @@ def test_planned_references_that_learnt_count() -> None:
 
 
 def test_rates_are_of_each_metric_by_each_bound() -> None:
-    """All ended trials count, diverged ones as not passing; intervals are Wilson's."""
+    """Rates cover all ended trials, diverged ones as not passing; intervals are Wilson's."""
     ends = {
         (name, kind): reference_bound(values, kind, 0.9, higher_is_better=is_higher)
         for name, values, is_higher in (("loss", LOSSES, False), ("accuracy", ACCURACIES, True))
@@ -82,7 +82,7 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
 
 @pytest.mark.parametrize("cell", [LEARNER, STRANGER])
 def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
-    """Too few references, those of another question, and no trials give no rate."""
+    """Too few references, references of another question, or missing trials give no rate."""
     trial = result(cell, 0, loss=1.0, accuracy=0.9)
     references = REFERENCES if cell is STRANGER else REFERENCES[:1]
     rates = rates_by_bound(TrialTable(results_table([*references, trial])), CRITERION, [cell.id])
@@ -100,7 +100,7 @@ def test_findings_have_all_of_it() -> None:
 
 
 def test_each_place_of_a_series_of_success_has_its_bound() -> None:
-    """The same references set them; other series have none, and trials are judged as before."""
+    """References bound each place of a series in the criterion, not other series, and don't change judged trials."""
     metrics = {
         f"{name}_at_{n}": Metric(series=name, along="length", at=n) for name in ("loss", "wait") for n in (1, 2, 3)
     }

@@ -1,4 +1,4 @@
-"""Rows become curves: limited in each facet, with every row in one of them."""
+"""Curves of rows: limited in each panel, with every row in one curve."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.study.builders import published_cell, summaries_of, summarised
 
 
 def test_many_hyperparameters_become_rows_of_panels():
-    """Excess curves are split: few curves in each row of panels, every cell in one of them."""
+    """Too many curves are split into rows of panels with few curves each; every cell is in one curve."""
     counts = [
         (published_cell(model, hidden_size=h, learning_rate=lr, init_variance=v), {"solved": 3, "unsolved": 1})
         for model in ("NMU", "NALU")
@@ -32,7 +32,7 @@ def test_many_hyperparameters_become_rows_of_panels():
 
 
 def test_chart_series_are_the_rates_against_hidden_units(demo):
-    """MLflow's chart gets every finished cell's rate and median once, under its curve's name."""
+    """MLflow's chart has every finished cell's rate and median once, under its curve's name."""
     summaries, labels = demo
     points = chart_series(summaries, labels)
     assert sum(chart == "success_rate" for chart, *_ in points) == len(summaries)
@@ -56,7 +56,7 @@ def test_charts_use_a_swept_axis_if_some_models_lack_hidden_units():
 
 
 def test_charts_without_a_criterion_show_a_metrics_mean():
-    """Each cell with a finite metric has a point under its curve's name; others have none."""
+    """Each cell with a finite metric has a point under its curve's name; other cells have none."""
     cells_of = [Cell("function", "lab:train", {"width": width, "depth": depth}) for depth in (1, 2) for width in (4, 8)]
     trials = [Trial(cell, seed) for cell in cells_of[:-1] for seed in range(2)]
     metrics = [{"loss": trial.cell.values["width"] + trial.seed, "wait": 1.0} for trial in trials]
@@ -74,7 +74,7 @@ def test_charts_without_a_criterion_show_a_metrics_mean():
 
 
 def grid_of(rates):
-    """Make rows of a grid of sizes, learning rates and models; `rates` gives the solved trials of ten."""
+    """Build rows of a grid of models, sizes and learning rates; `rates` returns the number of solved trials of ten."""
     points = [(m, h, lr) for m in ("NMU", "NAU") for h in (2, 3, 4, 5, 6) for lr in (0.001, 0.01, 0.1, 1.0)]
     made = [
         (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": (n := rates(m, h, lr)), "unsolved": 10 - n})
@@ -89,8 +89,8 @@ def test_keys_come_in_the_order_of_their_effect():
     assert series.by_effect(rows) == ["model", "learning_rate", "hidden_size"]
 
 
-def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
-    """The two most important keys have values over their range; the third has the best row's."""
+def test_rows_of_a_grid_of_panels_share_the_best_other_values():
+    """Chosen rows span the range of the two most important keys, and have the best row's value of the third."""
     rows = grid_of(lambda model, h, lr: h + (lr == 0.1) * 3 + (model == "NMU"))
     chosen = series.panel_rows(rows, 4, 3)
     assert {rows.value(row, "model") for row in chosen} == {"NMU"}
@@ -102,7 +102,7 @@ def test_rows_of_a_grid_of_panels_are_like_the_best_in_all_else():
 
 
 def test_rows_that_fill_no_grid_are_spread():
-    """If no row has the best one's other values, rows over the range are chosen."""
+    """If rows don't form a grid, the chosen rows are spread over the range."""
     points = [{"hidden_size": h, "learning_rate": h / 10, "init_variance": h / 7} for h in range(1, 16)]
     made = [(published_cell("NMU", **point), {"solved": h, "unsolved": 20 - h}) for h, point in enumerate(points)]
     chosen = series.panel_rows(cell_rows(summaries_of(*made), {}), 4, 3)

@@ -1,4 +1,4 @@
-"""Only a plan with fewer iterations than any similar cell needed gets a warning."""
+"""Warnings about plans with fewer iterations than similar cells needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEAN = SolvedTimes(CELL, "a table", solved=8, mean=900.0)
 
 @pytest.mark.parametrize(("times", "least"), [([SEEDS], 600), ([MEAN], 900), ([SEEDS, MEAN], 600)])
 def test_a_warning_begins_below_the_iterations_needed(times: list[SolvedTimes], least: int) -> None:
-    """There is no warning from the first solved trial's iterations on, or from the mean on."""
+    """A plan is warned about below the iterations of the first solved trial, or else below their mean."""
     assert too_few_iterations([CELL.replace(iterations=least)], times, ARITHMETIC) == []
     [sentence] = too_few_iterations([CELL.replace(iterations=least - 1)], times, ARITHMETIC)
     assert sentence.startswith(f"{least - 1} iterations may be too few for NMU. In ")
@@ -26,7 +26,7 @@ def test_a_warning_begins_below_the_iterations_needed(times: list[SolvedTimes], 
     [{"operation": "add"}, {"input_size": 10}, {"learning_rate": 1e-2}, {"optimizer": "sgd"}, {"success_epsilon": 0.1}],
 )
 def test_cells_of_other_questions_are_ignored(values: dict[str, object]) -> None:
-    """Other questions, criteria, learning rates, optimisers, models and tasks don't count."""
+    """Cells with another question, criterion, learning rate, optimiser, model or task are ignored."""
     short = CELL.replace(iterations=10)
     assert too_few_iterations([short.replace(**values)], [SEEDS], ARITHMETIC) == []
     assert (
@@ -35,8 +35,8 @@ def test_cells_of_other_questions_are_ignored(values: dict[str, object]) -> None
     assert too_few_iterations([short.replace(batch_size=16, init_variance=0.1)], [SEEDS], ARITHMETIC) != []
 
 
-def test_the_nearest_cells_of_a_source_are_its_word() -> None:
-    """The cells with the fewest different hyperparameters count, and of these the nearest size."""
+def test_the_nearest_cells_of_a_source_count() -> None:
+    """A source is represented by its cells with the fewest different hyperparameters, and of these the nearest size."""
     near = SolvedTimes(CELL.replace(hidden_size=4), "study a", solved=1, mean=5000.0, first=5000)
     other = SolvedTimes(CELL.replace(hidden_size=5, batch_size=16), "study a", solved=2, mean=9.0, first=8)
     cells = [CELL.replace(hidden_size=size, iterations=1000) for size in (2, 5, 6)]

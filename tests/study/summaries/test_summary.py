@@ -11,7 +11,7 @@ from tests.study.builders import summarised_by
 
 
 def outcomes(**columns: list[object]) -> pa.Table:
-    """Make outcomes of one group."""
+    """Build a table of outcomes of one group."""
     n = len(columns["outcome"])
     content: dict[str, list[object]] = {
         "solved_at_iteration": [None] * n,
@@ -23,7 +23,7 @@ def outcomes(**columns: list[object]) -> pa.Table:
 
 
 def summary(**columns: list[object]):
-    """Summarise one group."""
+    """Return the summary of one group."""
     (result,) = summarised_by(outcomes(**columns), [])
     return result
 
@@ -37,7 +37,7 @@ MIXED = {
 
 
 def test_times_are_of_all_that_finished():
-    """Times are solved-at or the last iteration; a diverged trial has the longest trial's; others are excluded."""
+    """Times are solved-at or the last iteration, for diverged trials the longest trial's; other trials are excluded."""
     result = summary(**MIXED)
     times, solved = result.times.known("iterations")
     assert times.tolist() == [10, 30, 100, 100]
@@ -58,8 +58,8 @@ def test_seconds_until_solved_are_a_share_of_the_training():
     assert result.training_s_mean == pytest.approx(41.0)
 
 
-def test_a_trial_stopped_without_success_is_watched_to_the_end():
-    """A trial ended by `stop: when_decided` can't succeed later, so it isn't censored early."""
+def test_a_trial_stopped_without_success_counts_as_observed_to_the_end():
+    """A trial ended by `stop: when_decided` counts as observed to the planned end, since it can't succeed later."""
     result = summary(
         outcome=["solved", "unsolved"],
         solved_at_iteration=[4000.0, None],
@@ -72,14 +72,14 @@ def test_a_trial_stopped_without_success_is_watched_to_the_end():
 
 
 def test_a_trial_runs_to_the_protocols_iterations():
-    """With the protocol's iterations, a diverged trial has that time, and an unsolved one its own end."""
+    """If iterations are planned, a diverged trial has that time, and an unsolved trial its own end."""
     result = summary(**MIXED, iterations=[200] * 6)
     assert result.times.known("iterations")[0].tolist() == [10, 30, 100, 200]
     assert (result.time_to_success_until, result.ended_early) == (200, 1)
 
 
 def models(*ends: list[float], **columns: list[object]) -> pa.Table:
-    """Make a question of models A, B, ..., whose unsolved trials end at these iterations; one of each solved at 20."""
+    """Build models A, B, ... of a question: each has one trial solved at 20, and unsolved trials that end as given."""
     trials = [
         (name, outcome, at, end)
         for name, of_model in zip("ABCDEFGHIJ", ends, strict=False)
@@ -98,7 +98,7 @@ def test_two_rows_are_restricted_to_the_shorter_ones_end():
 
 
 def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
-    """A single trial of nine evaluations restricts no row; it is censored in its own."""
+    """A single trial with few iterations restricts no row; it is censored in its own row."""
     full_length = [[100_000.0] * 3] * 4
     plain = summarised_by(models(*full_length), ["model"])
     summaries = summarised_by(models([100_000.0, 100_000.0, 8000.0], *full_length[1:]), ["model"])
@@ -112,7 +112,7 @@ def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
 
 
 def test_a_row_of_short_trials_alone_has_no_mean():
-    """If no trial of a row was observed as long as its question's others, only that row has no mean."""
+    """A row whose trials all ended before the question's restriction time has no mean; other rows keep theirs."""
     full_length = [[100_000.0] * 3] * 4
     plain = summarised_by(models(*full_length), ["model"])
     summaries = summarised_by(models(*full_length[1:], [8000.0]), ["model"])
@@ -154,7 +154,7 @@ def test_each_question_has_its_own_end():
 
 
 def test_the_least_planned_of_a_question_is_its_end():
-    """If the table has planned lengths, a question's smallest counts, whatever its trials ran."""
+    """If the table has planned lengths, the smallest of a question is its end, however long its trials ran."""
     table = models([50.0], [300.0], [300.0]).append_column("iterations", pa.array([100] * 2 + [300] * 4))
     summaries = summarised_by(table, ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 3
@@ -172,7 +172,7 @@ def test_rows_with_unknown_iterations_dont_affect_others():
 
 @pytest.mark.parametrize("missing", ["trained_iterations", "training_s"])
 def test_unmeasured_statistics_are_none(missing):
-    """Without last iterations there is no survival, without seconds no seconds; other statistics stay."""
+    """Without last iterations survival is None, without seconds the seconds are; other statistics stay."""
     result = summary(**{**MIXED, missing: [None] * 6})
     complete = summary(**MIXED)
     assert result.solved_at_mean == complete.solved_at_mean

@@ -1,4 +1,4 @@
-"""A database from before cells had runs: trials are below the study's run, which also has the charts."""
+"""A database from before cells had runs: trials are below the study's run; that run also has the charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHARTS = (("success_rate/NMU", 0.5), ("success_rate.2/NMU", 0.75), ("solved_at_m
 
 
 def published_before(uri: str, packs: Made, study: str = "demo") -> None:
-    """Publish packs, counts, and charts of two generations."""
+    """Publish packs, counts, and charts of two generations, as earlier versions did."""
     client = connect(uri)
     experiment = client.create_experiment(study, artifact_location=place_of_files(uri, study))
     marks = marks_tags([mark_of(name, packs.results(name)) for name in packs.names()])

@@ -20,7 +20,7 @@ def running_service() -> Iterator[Service]:
 
 @pytest.fixture
 def service(running_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
-    """Give the service, and set its user's name and password in this process."""
+    """Return the service, with its user's name and password in this process's environment."""
     for name, value in running_service.mlflow.client_environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PGPASSFILE", str(running_service.postgres.password_file))
@@ -29,7 +29,7 @@ def service(running_service: Service, monkeypatch: pytest.MonkeyPatch) -> Servic
 
 @pytest.fixture(params=["a file", pytest.param("a server", marks=pytest.mark.slow)])
 def addresses(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Give two addresses of the same runs: of a database in a file, or of a server and its database."""
+    """Return two addresses of the same runs: twice a database file, or a server and its database."""
     if request.param == "a file":
         uri: str = request.getfixturevalue("uri")
         return uri, uri

@@ -1,4 +1,4 @@
-"""Synthetic results and curves, and their readers."""
+"""Synthetic results and curves, and a reader of their MLflow runs."""
 
 from __future__ import annotations
 

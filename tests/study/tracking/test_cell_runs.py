@@ -45,7 +45,7 @@ def by_name(uri: str, kind: str) -> dict[str, Any]:
 
 
 def as_planned(uri: str) -> None:
-    """Check that names, labels and parents are those of `EARLY` and `LATE`, without duplicates."""
+    """Check that runs have the names, labels and parents of `EARLY` and `LATE`, without duplicates."""
     (study,) = runs_of(uri, "study")
     cells, trials = by_name(uri, "cell"), by_name(uri, "trial")
     assert set(cells) == {"NMU early", "NMU late"}
@@ -98,7 +98,7 @@ def test_publishing_cells_twice_writes_nothing(uri: str, monkeypatch: pytest.Mon
 
 
 def counting_writes(monkeypatch: pytest.MonkeyPatch, *, fail_at: int = 0) -> list[str | None]:
-    """Record the runs written to; with `fail_at`, one of the writes raises, as if the process were killed."""
+    """Return a list that collects the run of each write; write number `fail_at` raises, like a kill."""
     written: list[str | None] = []
     for name in ("create_run", "log_batch", "update_run", "set_terminated", "delete_run", "delete_tag", "set_tag"):
         monkeypatch.setattr(MlflowClient, name, _counted(getattr(MlflowClient, name), written, fail_at))
@@ -116,7 +116,7 @@ def _counted(method: Callable[..., Any], written: list[str | None], fail_at: int
 
 
 def test_more_seeds_change_a_cell_in_place(uri: str) -> None:
-    """A cell's run stays, its statistics are updated, and a lost statistic becomes NaN."""
+    """More seeds update the statistics of a cell's run; a statistic that no longer exists becomes NaN."""
     sync(uri, "demo", Made(RESULTS[:1]), cells=[EARLY])
     (first,) = runs_of(uri, "cell")
     sync(uri, "demo", Made(RESULTS[:2]), cells=[replace(EARLY, metrics={"success_rate": 0.0})])
@@ -146,7 +146,7 @@ def test_names_and_labels_follow_the_plan(uri: str, how: str) -> None:
 
 
 def test_a_cell_that_is_not_planned_any_more_is_not_listed_first(uri: str) -> None:
-    """Its runs stay without a place; a never-planned cell is named by model and size."""
+    """Runs of an unplanned cell lose their place in the order; a never-planned cell is named by model and size."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     sync(uri, "demo", PACKS, cells=[EARLY])
     assert "study.place" not in by_name(uri, "cell")["NMU late"].data.tags
@@ -156,7 +156,7 @@ def test_a_cell_that_is_not_planned_any_more_is_not_listed_first(uri: str) -> No
 
 
 def test_two_runs_of_a_cell_become_one(uri: str) -> None:
-    """Of two runs made by two publishers or a lost response, one is left, with the trials of both."""
+    """Two runs of a cell, due to two publishers or a lost response, become one, with the trials of both."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     client = connect(uri)
     (early,) = (run for run in runs_of(uri, "cell") if run.info.run_name == "NMU early")
@@ -168,7 +168,7 @@ def test_two_runs_of_a_cell_become_one(uri: str) -> None:
 
 
 def test_trials_published_before_cell_runs_are_moved_below_them(uri: str) -> None:
-    """No trial is written again; old charts go with the study's old run, and its counts and notes stay."""
+    """Trials move below cell runs without being written again; old charts are deleted, counts and notes stay."""
     published_before(uri, PACKS)
     before = {run.info.run_id for run in runs_of(uri)}
     assert sync(uri, "demo", PACKS, cells=[EARLY, LATE]) == 0
@@ -180,8 +180,8 @@ def test_trials_published_before_cell_runs_are_moved_below_them(uri: str) -> Non
     assert [point.step for point in connect(uri).get_metric_history(study.info.run_id, "done")] == [0, 5]
 
 
-def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
-    """Old marks are trusted, so a rerun of an old study publishes no pack, and moves all runs."""
+def test_a_publisher_moves_old_trials_without_reading_packs(uri: str) -> None:
+    """A publisher trusts old marks: it moves all runs of an old study without reading or publishing packs."""
     published_before(uri, PACKS)
 
     class Unread(Made):
@@ -196,15 +196,15 @@ def test_a_publisher_moves_them_without_reading_packs_again(uri: str) -> None:
     as_planned(uri)
 
 
-def test_metrics_are_spelled_as_mlflow_takes_them(uri: str) -> None:
-    """A user's metric may have a name that MLflow refuses; its mean and interval are still published."""
+def test_refused_names_of_metrics_are_encoded(uri: str) -> None:
+    """The mean and interval of a metric with a name that MLflow refuses are published under an encoded name."""
     sync(uri, "demo", Made(RESULTS[:1]), cells=[replace(EARLY, metrics={"val(σ) %_mean": 0.5, "val(σ) %_lower": 0.25})])
     (cell,) = runs_of(uri, "cell")
     assert sorted(cell.data.metrics.values()) == [0.25, 0.5]
 
 
 def test_a_run_without_parameters_stops_nothing(uri: str) -> None:
-    """A never-planned cell's trial run without parameters is left unchanged, and the others are published."""
+    """A foreign trial run without parameters is left unchanged, and the other trials are published."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     (study,) = runs_of(uri, "study")
     tags = {"study.kind": "trial", "study.trial_id": "gone", "study.cell_id": "gone", "study.seed": "7"}
@@ -215,17 +215,17 @@ def test_a_run_without_parameters_stops_nothing(uri: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_between_any_two_writes_is_made_up_for(
+def test_a_sync_completes_an_upgrade_killed_after_any_write(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While an old database is upgraded, whichever write is the last, the next sync completes it."""
+    """If the upgrade of an old database is killed after any write, the next sync completes it."""
     published_before(uri, PACKS)
     cells, fail_at, is_killed = [EARLY, LATE], 0, True
     while is_killed:
         fail_at += 1
         path = tmp_path / f"{fail_at}.db"
         with closing(sqlite3.connect(tmp_path / "mlflow.db")) as old, closing(sqlite3.connect(path)) as copy:
-            old.backup(copy)  # with its write-ahead log
+            old.backup(copy)  # includes its write-ahead log
         again = f"sqlite:///{path}"
         with monkeypatch.context() as patch:
             counting_writes(patch, fail_at=fail_at)

@@ -20,7 +20,7 @@ MEDIAN = ChartLine(CURVE, "NMU h2", [("curve/test_mse_median", step, 0.5) for st
 
 
 def drawn(uri: str) -> dict[str, dict[str, dict[int, float]]]:
-    """Give the values of each metric of each line by step; check that all lines are in one family."""
+    """Return values by line, metric and step, after checking that all lines are in one family."""
     client = connect(uri)
     (family,) = runs_of(uri, "charts")
     lines: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def drawn(uri: str) -> dict[str, dict[str, dict[int, float]]]:
 
 
 def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
-    """There is never more than one generation: changed lines are new, and dropped lines are deleted."""
+    """Changed charts replace the earlier generation: changed lines are new runs, and dropped lines are deleted."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES, OTHER, MEDIAN])
     first = drawn(uri)
     assert first["NMU"] == {"success_rate": {2: 0.9, 4: 1.0}, "solved_at_median": {2: 1e5}}
@@ -49,7 +49,7 @@ def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
 
 
 def test_lines_of_a_family_that_is_gone_go_too(uri: str) -> None:
-    """Another publisher may delete a family while its lines are being made: none of them stays."""
+    """If another publisher deletes a family while its lines are being made, all of these lines are deleted."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES])
     (study,) = runs_of(uri, "study")
     tags = {"study.kind": "line", "mlflow.parentRunId": "gone"}
@@ -72,7 +72,7 @@ def test_the_same_charts_are_left_as_they_are(uri: str) -> None:
 def test_charts_that_a_kill_left_unfinished_are_replaced(
     uri: str, fail_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever run was created or deleted last, the next publisher leaves one complete family."""
+    """After a kill at any creation or deletion of a run, the next publisher leaves one complete family."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])
     experiment, done = Experiment(uri, "demo"), 0
     create, delete = experiment._client.create_run, experiment._client.delete_run

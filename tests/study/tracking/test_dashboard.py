@@ -29,7 +29,7 @@ CHARTS = f"{LINES}&compareRunsMode=CHART"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def test_without_mlflow_there_are_no_links(uri: str, tmp_path: Path) -> None:
+def test_without_mlflow_links_are_none(uri: str, tmp_path: Path) -> None:
     """Tracking off, unpublished and deleted studies, and missing or invalid databases give None, and no file."""
     (tmp_path / "text.db").write_text("no database")
     assert links(None, "demo") is None
@@ -53,7 +53,7 @@ def test_links_wait_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None:
-    """After waiting the study is there; if MLflow is down, waiting ends, too."""
+    """A study can be linked once its publisher has begun; if MLflow is down, the wait ends."""
     with Publisher(uri, "demo", Made([])) as publisher:
         publisher.wait_for_study(250)
         assert links(uri, "demo") is not None
@@ -63,7 +63,7 @@ def test_a_study_can_be_linked_to_once_its_publisher_has_begun(uri: str) -> None
 
 
 def test_many_studies_are_linked_at_once(uri: str) -> None:
-    """Known studies have the same links as alone; the others have none."""
+    """Studies linked at once have the same links as one by one; unknown ones have none."""
     for name in ("first", "second"):
         sync(uri, name, Made([]))
     study_links = links_of(uri, ["first", "second", "third"], address="http://127.0.0.1:5001/")
@@ -123,8 +123,8 @@ def test_the_dashboard_opens_at_the_studies_runs_without_other_requests(
             assert json.load(answer)["disable_ui_telemetry"] is True
 
 
-def test_links_lead_to_just_these_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
-    """A trial's link shows its run, a cell's its own and its trials', the study's only the study.
+def test_links_lead_to_the_right_runs(uri: str, tmp_path: Path, visit: Callable[..., Any]) -> None:
+    """Links show just a trial's run, a cell's run with its trials, or the study's run.
 
     The server and the database give the same links, without the password.
     """

@@ -48,7 +48,7 @@ def test_a_name_can_be_used_again(addresses: tuple[str, str]) -> None:
 
 
 def test_an_experiment_deleted_by_hand_gives_its_name_back(uri: str) -> None:
-    """MLflow's own deletion keeps the name, which blocks publishing; `study delete` repairs that."""
+    """MLflow's own deletion keeps the name and so blocks publishing; `study delete` frees the name."""
     sync(uri, "demo", PACKS)
     runs = len(connect(uri).search_runs([experiment_id(uri)]))
     connect(uri).delete_experiment(experiment_id(uri))
@@ -62,7 +62,7 @@ def test_an_experiment_deleted_by_hand_gives_its_name_back(uri: str) -> None:
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_an_interrupted_deletion_is_completed(uri: str, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    """Interrupted after the tag or the new name, a second deletion finds the same experiment."""
+    """After an interruption behind the tag or the new name, a second deletion completes the first."""
     from mlflow import MlflowClient
 
     sync(uri, "demo", PACKS)
@@ -90,7 +90,7 @@ def test_runs_of_others_are_left_alone(uri: str) -> None:
 
 
 def test_no_database_is_made(tmp_path: Path) -> None:
-    """Without a database there is no experiment; an unreachable server is an error."""
+    """Without a database, the list of experiments is empty, and none is made; an unreachable server is an error."""
     assert experiments_of(default_uri(tmp_path), "demo") == []
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(TrackingError, match="nobody answers"):

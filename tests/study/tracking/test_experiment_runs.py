@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def swept(uri: str) -> str:
-    """Log a sweep like a training script: parents with parameters, a nested run for each seed, its steps."""
+    """Log a sweep as a training script would: parent runs with parameters, and nested runs of seeds with steps."""
     imported()
     import mlflow
 
@@ -43,7 +43,7 @@ def swept(uri: str) -> str:
 
 
 def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
-    """Each seed is a trial of its parent run with its last values, and failed and diverged ones are counted."""
+    """Each seed is a trial with its parent's parameters and its last values; failed and diverged runs are counted."""
     table = experiment_runs(swept, "my sweep")
     outcomes = outcomes_of_runs(of_mlflow("my sweep", table))
     rows = outcomes.table.sort_by([("optimizer", "ascending"), ("seed", "ascending")]).to_pylist()
@@ -58,7 +58,7 @@ def test_a_sweep_of_plain_mlflow_becomes_trials(swept: str) -> None:
 
 
 def test_an_experiment_is_found_by_name_or_id(swept: str) -> None:
-    """An unknown name gets the nearest one; a non-MLflow address and an empty one are errors, too."""
+    """An unknown name is an error with the nearest name; addresses other than MLflow's, or empty ones, are errors."""
     by_id = experiment_runs(swept, "1")
     assert by_id["run_id"].equals(experiment_runs(swept, "my sweep")["run_id"])
     with pytest.raises(InputError, match="no experiment 'my swep'; did you mean 'my sweep'"):

@@ -43,7 +43,7 @@ def test_groups_keep_the_order_and_the_limit() -> None:
 
 
 def test_a_group_is_noted_read_back_and_marked_once(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six packs of one trial take six times the three requests of a run, and three more."""
+    """Writing six packs of one trial takes three requests for each run, and three for the group."""
     experiment = Experiment(uri, "demo")
     experiment.publish([Made([solved(99)], size=1).pack("pack-0")])  # creates the cell's run
     sent: list[str] = []
@@ -61,7 +61,7 @@ def test_a_group_is_noted_read_back_and_marked_once(uri: str, monkeypatch: pytes
 
 
 def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> None:
-    """The next publisher finds finished but unmarked runs of several packs, and no others."""
+    """After a kill within a group, the next publisher finds the unmarked runs, and leaves one run per trial."""
     experiment = Experiment(uri, "demo")
     experiment.publish(GROUP[:2])
     experiment.study.tag({WRITING: ",".join(pack.name for pack in GROUP[2:4])})
@@ -75,7 +75,7 @@ def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> N
 
 
 def test_the_later_of_two_publishers_finds_the_earliers_runs(uri: str) -> None:
-    """Both are open, and neither has read the other's runs: the later one deletes the duplicates."""
+    """If two publishers are open and haven't read each other's runs, the later one deletes the duplicates."""
     first, second = Experiment(uri, "demo"), Experiment(uri, "demo")
     assert first.publish(GROUP) == second.publish(GROUP) == 6
     assert trials_in(uri) == dict.fromkeys((result.trial.id for pack in GROUP for result in pack.results), 1)
@@ -88,7 +88,7 @@ def test_the_later_of_two_publishers_finds_the_earliers_runs(uri: str) -> None:
 
 
 def test_a_publisher_opened_within_a_group_is_noticed(uri: str) -> None:
-    """A publisher that opens and writes the same trials before the read-back leaves one run of each."""
+    """If another publisher opens and writes the same trials before the read-back, each trial keeps one run."""
     first = Experiment(uri, "demo")
     first.publish([Made([solved(99)], size=1).pack("pack-0")])
     opened: list[Experiment] = []
@@ -117,7 +117,7 @@ def test_a_killed_publisher_is_noticed_and_forgotten(uri: str) -> None:
 
 
 def test_two_runs_of_a_study_made_at_once_are_noticed(uri: str) -> None:
-    """Each of two publishers made one: the later one tags the other's, so that both read back by pack."""
+    """If two publishers each made a run of the study, the later one tags the other's; both then read back by pack."""
     first = Experiment(uri, "demo")
     (study,) = runs_of(uri, "study")
     client = connect(uri)
@@ -154,7 +154,7 @@ def test_a_trial_that_failed_and_was_solved_in_one_group_is_one_run(uri: str) ->
 
 
 def test_a_pack_with_a_failed_trial_is_published_again_without_twins(uri: str) -> None:
-    """Without a mark, a later publisher learns of its finished runs only by reading them back by pack."""
+    """A later publisher finds the finished runs of an unmarked pack by reading them back, and writes no duplicates."""
     packs = Made([failed(1), solved(2), solved(3), solved(4)], size=2)
     for results in (packs, Made([solved(seed) for seed in (1, 2, 3, 4)], size=2)):
         with Publisher(uri, "demo", results) as publisher:
@@ -188,7 +188,7 @@ def test_packs_that_come_one_after_another_are_written_together(uri: str, monkey
     with Publisher(uri, "demo", packs) as publisher:
         publisher.wait_for_study(READY_S)
         publisher.queue_pack(first, 1)
-        assert runs_of(uri) == []  # takes long enough for the publisher to begin, if it did
+        assert runs_of(uri) == []  # gives the publisher time to write if it doesn't wait
         for name in others:
             publisher.queue_pack(name, 1)
     assert publisher.trouble is None
@@ -197,7 +197,7 @@ def test_packs_that_come_one_after_another_are_written_together(uri: str, monkey
 
 
 def test_a_small_pack_does_not_wait_for_ever(uri: str) -> None:
-    """It is written without others, and without a close."""
+    """A small pack is finally written without other packs, and before the publisher is closed."""
     with Publisher(uri, "demo", SINGLE) as publisher:
         publisher.queue_pack("pack-0", 1)
         wait_for(lambda: publisher.waiting == 0, "the pack")

@@ -24,13 +24,13 @@ NAMES = st.text(min_size=1, max_size=8) | st.text("aAäÄα_x/.@:#405E ", min_si
 
 @pytest.mark.parametrize("name", ["α", "Δ", "ä", "ß/loss", "学习率", "val loss", "lr:2", "a.b", "λ", "x_1", "acc-1"])
 def test_names_that_mlflow_takes_are_kept(name: str) -> None:
-    """Letters of any script, and the signs that MLflow allows, are kept."""
+    """Names of letters of any script, and of signs that MLflow allows, are kept."""
     assert key_of(name) == name
 
 
 @given(NAMES)
 def test_mlflow_takes_every_key(name: str) -> None:
-    """MLflow's checks pass, and the name is decodable."""
+    """Every name becomes a key that MLflow accepts, and the key can be decoded."""
     for check in (_validate_metric_name, _validate_param_name, _validate_tag_name):
         check(key_of(name))
     assert name_of(key_of(name)) == name
@@ -38,13 +38,13 @@ def test_mlflow_takes_every_key(name: str) -> None:
 
 @given(st.lists(NAMES, unique=True, max_size=8))
 def test_no_two_names_have_one_key(names: list[str]) -> None:
-    """Keys differ even on a database that ignores case or accents."""
+    """Keys of different names differ, even on a database that ignores case or accents."""
     unique_keys = keys_of(names, ["seed"])
     assert len({keys._folded(key) for key in (*unique_keys.values(), "seed")}) == len(names) + 1
 
 
 def test_the_built_in_names_are_keys_themselves() -> None:
-    """Their runs are as before, in either spelling."""
+    """Built-in names are their own keys, in both the present and the earlier encoding."""
     for names in (family_kinds(), metric_columns()):
         assert keys_of(names, ()) == keys_of(names, (), 1) == {name: name for name in names}
 
@@ -72,8 +72,8 @@ def test_greek_names_are_published_as_they_are(uri: str) -> None:
 
 
 def test_runs_of_the_earlier_spelling_are_found(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read back exactly, nothing is published twice, and new trials have the new spelling."""
-    with monkeypatch.context() as before:  # as version 1 wrote them
+    """Runs with keys of the earlier encoding are read back exactly; new trials have the new keys, and no duplicates."""
+    with monkeypatch.context() as before:  # keys as version 1 wrote them
         before.setattr(rows._Names.__init__, "__defaults__", (1,))
         assert sync(uri, "demo", Made([result(0)], [curve(0)])) == 1
     (old,) = runs_of(uri)

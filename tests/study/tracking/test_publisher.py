@@ -42,7 +42,7 @@ def test_the_publisher_writes_the_same_as_sync(uri: str) -> None:
 
 
 class Overlapping(Made):
-    """A pack, and another with the first half of its trials."""
+    """A pack, and another pack with the first half of its trials."""
 
     def results(self, name: str) -> list[Result]:
         return self._results[:5] if name == "half" else self._results
@@ -61,7 +61,7 @@ def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
 
 
 def test_a_server_that_is_down_costs_nothing_and_is_reported() -> None:
-    """Publishing loses only the view, and `sync` names the unreachable server, without the password."""
+    """If the server is down, publishing fails without an error, and `sync` names the server without the password."""
     uri = f"http://me:secret@127.0.0.1:{free_port()}"
     told: list[str] = []
     with Publisher(uri, "demo", TEN, notify=told.append) as publisher:
@@ -84,18 +84,18 @@ def test_a_server_that_is_down_costs_nothing_and_is_reported() -> None:
 
 
 def test_a_server_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After its timeout, closing gives the number of unpublished trials."""
+    """Closing ends after its timeout and returns the number of unpublished trials."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         publisher = Publisher(f"http://127.0.0.1:{silent.getsockname()[1]}", "demo", TEN).__enter__()
         publish_all(publisher, TEN)
         assert publisher.close(0.01) == 10
         assert publisher.trouble is not None
-        assert publisher.close(60) == 10  # until its thread has ended
+        assert publisher.close(60) == 10  # waits for its thread
 
 
 class Torn(Made):
-    """Packs, one of which is unreadable."""
+    """Packs with one unreadable pack."""
 
     def results(self, name: str) -> list[Result]:
         if name == "pack-4":
@@ -103,8 +103,8 @@ class Torn(Made):
         return super().results(name)
 
 
-def test_a_pack_that_cannot_be_read_holds_nothing_up(uri: str) -> None:
-    """The others are published, and the fault is reported."""
+def test_an_unreadable_pack_does_not_stop_the_others(uri: str) -> None:
+    """An unreadable pack is reported, and the other packs are published."""
     with Publisher(uri, "demo", Torn([solved(seed) for seed in range(10)])) as publisher:
         for name, trials in (("pack-0", 4), ("pack-4", 4), ("pack-8", 2)):
             publisher.queue_pack(name, trials)
@@ -126,7 +126,7 @@ class Away(Made):
 
 
 def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
-    """The request is retried, as for MLflow."""
+    """A read from a store that is briefly unavailable is retried, and all trials are published."""
     with Publisher(uri, "demo", Away([solved(seed) for seed in range(10)])) as publisher:
         publisher.catch_up()
         assert publisher.close(READY_S) == 0
@@ -134,8 +134,8 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
     assert len(published(uri, "demo")) == 10
 
 
-def test_an_interrupted_catch_up_counts_unpublished_trials(uri: str) -> None:
-    """A close that doesn't wait counts stored trials that aren't published yet."""
+def test_an_interrupted_publisher_counts_unpublished_trials(uri: str) -> None:
+    """A close without waiting returns the number of stored trials that aren't published yet."""
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow(Made):
@@ -153,7 +153,7 @@ def test_an_interrupted_catch_up_counts_unpublished_trials(uri: str) -> None:
 
 
 def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
-    """The next run trusts the marks; a former failure is replaced by its new result."""
+    """After a comparison of all runs, published packs are marked, and failures are replaced by new results."""
     before = Made([failed(1), failed(2)])
     sync(uri, "demo", before)
     experiment = Experiment(uri, "demo", look_at_all=True)
@@ -164,8 +164,8 @@ def test_packs_published_after_a_comparison_of_all_are_marked(uri: str) -> None:
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
 
 
-def test_a_database_in_a_file_plans_by_its_rows(tmp_path: Path) -> None:
-    """At the end of a run the rows are counted."""
+def test_a_database_file_has_query_statistics(tmp_path: Path) -> None:
+    """After publishing into a database file, its statistics for the query planner exist."""
     uri = default_uri(tmp_path)
     with Publisher(uri, "demo", TEN) as publisher:
         publish_all(publisher, TEN)

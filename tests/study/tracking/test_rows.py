@@ -88,13 +88,13 @@ def test_a_functions_results_come_back_from_mlflow(uri: str) -> None:
 
 
 def test_a_run_is_named_by_model_size_and_seed(uri: str) -> None:
-    """A built-in model has its size, too; a function has its own name."""
+    """A run of a built-in model is named by model, size and seed; a run of a function by its name and seed."""
     sync(uri, "demo", Made([result(), RESULTS[0]]))
     assert {run.info.run_name for run in runs_of(uri)} == {"train seed 0", "NMU h4 seed 1"}
 
 
 def test_runs_of_the_built_in_tasks_are_as_they_always_were() -> None:
-    """They need no tag for declarations: parameters, metrics and tags are as before."""
+    """Runs of built-in tasks have the parameters, metrics and tags of earlier versions, without declarations."""
     run = trial_run(RESULTS[0], None)
     values = RESULTS[0].trial.cell.values
     assert set(run.params) == {"seed", "task", "model", *(n for n in family_kinds() if values[n] is not None)}

@@ -66,8 +66,8 @@ def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) ->
     assert study.info.artifact_uri.startswith("mlflow-artifacts:/")
 
 
-def test_past_the_server_into_its_database(service: Service, tmp_path: Path) -> None:
-    """A study published directly to PostgreSQL is complete, except for files, which need the server."""
+def test_publishing_directly_into_the_database(service: Service, tmp_path: Path) -> None:
+    """A study published directly to PostgreSQL is complete except for its files, since these need the server."""
     page = tmp_path / "report.html"
     page.write_text("<html>")
     assert sync(service.direct, "direct", PACKS, spec="study: direct\n", files=lambda: [page]) == len(RESULTS)
@@ -88,7 +88,7 @@ def test_a_wrong_password_is_reported(service: Service, monkeypatch: pytest.Monk
 
 
 def test_a_user_who_may_only_read_is_reported(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The missing permission is named."""
+    """Publishing as a user with read access only is reported as a missing permission."""
     uri = service.mlflow.address
     sync(uri, "not-yours", Made(RESULTS[:1]))
     somebody = {"username": "somebody", "password": "a-password-of-12"}
@@ -102,17 +102,17 @@ def test_a_user_who_may_only_read_is_reported(service: Service, monkeypatch: pyt
 
 
 def test_no_process_argument_holds_a_password(service: Service) -> None:
-    """Arguments of the servers' processes, which other users can read, have no password."""
+    """Arguments of the servers' processes have no password, since other users can read them."""
     arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     told = b"\n".join(arguments).decode(errors="replace")
-    assert service.mlflow.address.rpartition(":")[2] in told  # it is visible while the process runs
+    assert service.mlflow.address.rpartition(":")[2] in told  # the arguments can be read
     secrets = [service.mlflow.password, service.postgres.password_file.read_text().strip().rpartition(":")[2]]
     secrets.append(service.mlflow.environment["MLFLOW_FLASK_SERVER_SECRET_KEY"])
     assert not [secret for secret in secrets if secret in told]
 
 
 @pytest.mark.parametrize("which", ["mlflow", "postgres"])
-def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -> None:
+def test_a_server_killed_and_restarted_within_a_study(which: str, service: Service) -> None:
     """After SIGKILL during writing and a restart, the same publisher publishes everything.
 
     Messages announce the outage and its end.
@@ -149,7 +149,7 @@ def test_a_server_killed_and_back_within_a_study(which: str, service: Service) -
 
 
 def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
-    """Both write the same packs to the same study: finally each trial has one run."""
+    """Two publishers that write the same packs to one study leave one run per trial."""
     uri, direct = addresses
     with Publisher(uri, "both", PACKS) as first, Publisher(direct, "both", PACKS) as second:
         publish_all(first, PACKS)
@@ -160,7 +160,7 @@ def test_two_publishers_at_once(addresses: tuple[str, str]) -> None:
 
 
 def test_writes_with_a_lost_response_arent_repeated(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each kind of request with a lost response, the retry leaves no duplicate."""
+    """If the response to a request of any kind is lost, its retry leaves no duplicate."""
     uri = service.mlflow.address
     sent: dict[str, int] = {}
     send = requests.Session.request
@@ -221,11 +221,11 @@ def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> 
     os.kill(dashboard.process.pid, signal.SIGTERM)
     assert dashboard.process.wait(READY_S) == 0
     assert not ready()
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _says(path, str(port))]
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _has_argument(path, str(port))]
     assert not left
 
 
-def _says(path: Path, word: str) -> bool:
+def _has_argument(path: Path, word: str) -> bool:
     try:
         return word.encode() in path.read_bytes().split(b"\0")
     except OSError:  # it has ended
@@ -233,7 +233,7 @@ def _says(path: Path, word: str) -> bool:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a key, and a self-signed certificate for 127.0.0.1."""
+    """Write a key and a self-signed certificate for 127.0.0.1, and return their files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -278,7 +278,7 @@ def listens(port: int) -> bool:
 
 
 def test_experiments_are_opened_cheaply(service: Service) -> None:
-    """Opening a published study reads no trial's run."""
+    """Opening a published study doesn't read its trials' runs."""
     uri = service.mlflow.address
     sync(uri, "cheap", PACKS)
     assert Experiment(uri, "cheap")._runs == {}

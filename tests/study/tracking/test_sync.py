@@ -1,4 +1,4 @@
-"""MLflow is an exact view, which finally becomes complete."""
+"""MLflow as an exact copy of the results that finally becomes complete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_results_come_back_from_mlflow_bit_for_bit(uri: str) -> None:
 
 
 def test_a_thinned_curve_keeps_its_landmarks(uri: str) -> None:
-    """First, last, best step and solved-at stay, with exact values; non-finite points are dropped."""
+    """A thinned curve has the exact first, last, best and solved-at points; non-finite points are dropped."""
     sync(uri, "demo", Made([solved(1)], [curve(1)]))
     (thin,) = load(uri, "demo")[1]
     original = curve(1)
@@ -84,7 +84,7 @@ def test_publishing_twice_changes_nothing(uri: str) -> None:
 
 
 def test_changed_trials_are_replaced(uri: str) -> None:
-    """A trial that failed and was then solved is one solved run."""
+    """A trial that failed and was solved later has one run, solved."""
     sync(uri, "demo", Made([failed(1), solved(2)], []))
     assert sync(uri, "demo", Made([solved(1), solved(2)], [curve(1)])) == 1
     assert sorted(run.data.tags["study.outcome"] for run in runs_of(uri)) == ["solved", "solved"]
@@ -101,7 +101,7 @@ def test_changed_trials_are_replaced(uri: str) -> None:
     ],
 )
 def test_a_run_that_was_changed_is_left_out_with_its_reason(uri: str, tag: str, value: str, reason: str) -> None:
-    """Results from MLflow are checked like the store's: impossible ones aren't shown."""
+    """Results from MLflow are checked like the store's; impossible ones are left out with the reason."""
     sync(uri, "demo", Made([solved(1), solved(2)], []))
     run = next(run for run in runs_of(uri) if run.data.params["seed"] == "1")
     connect(uri).set_tag(run.info.run_id, tag, value)
@@ -116,7 +116,7 @@ def test_a_run_that_was_changed_is_left_out_with_its_reason(uri: str, tag: str, 
 
 @pytest.mark.parametrize("stage", ["begun", "logged"])
 def test_unfinished_runs_of_a_killed_publisher_are_completed(uri: str, stage: str) -> None:
-    """A run left RUNNING becomes the trial's only run."""
+    """A run left in the state RUNNING is completed as the trial's only run."""
     experiment = Experiment(uri, "demo")
     (trial,) = trials_of([solved(1)], [curve(1)])
     run_id, start_ms = experiment._begin("pack-0", trial)
@@ -133,7 +133,7 @@ def test_unfinished_runs_of_a_killed_publisher_are_completed(uri: str, stage: st
 
 
 def test_two_runs_of_one_trial_become_one(uri: str) -> None:
-    """Of two runs due to a lost response, one is left."""
+    """Two runs of a trial, due to a lost response, become one."""
     experiment = Experiment(uri, "demo")
     (trial,) = trials_of([solved(1)], [])
     experiment._begin("pack-0", trial)
@@ -188,7 +188,7 @@ def test_runs_published_without_marks_are_kept(uri: str) -> None:
 
 
 def test_trials_of_a_removed_pack_arent_published_twice(uri: str) -> None:
-    """Trials of a removed pack, now in another, are found by the unused mark, and replaced."""
+    """Trials of a removed pack that are now in another pack are found by the unused mark, and published once."""
     results = [solved(seed) for seed in range(4)]
     sync(uri, "demo", Made(results, size=2))
     again = [solved(seed, training_s=2.0) for seed in range(4)]
@@ -209,7 +209,7 @@ def test_two_runs_of_a_study_become_one(uri: str) -> None:
 
 
 def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
-    """A request done after its timeout leaves an unfinished run, which is deleted at the end."""
+    """A run created by a request after its timeout stays unfinished, and is deleted at the end."""
     packs = Made([solved(1), solved(2)])
     with Publisher(uri, "demo", packs) as publisher:
         publish_all(publisher, packs)
@@ -221,8 +221,8 @@ def test_a_run_that_was_made_too_late_is_deleted(uri: str) -> None:
     assert [run.info.status for run in runs_of(uri)] == ["FINISHED"] * 2
 
 
-def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One finds the other's run unfinished; before deleting it, the other ends it and deletes the first's."""
+def test_two_publishers_that_delete_each_others_runs_lose_no_trial(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two publishers that would delete each other's run of a trial leave one run."""
     packs = Made(RESULTS[:1], CURVES[:1])
     (trial,) = trials_of(RESULTS[:1], CURVES[:1])
     slow, quick = Experiment(uri, "demo"), Experiment(uri, "demo")
@@ -239,7 +239,9 @@ def test_two_that_delete_each_others_run_of_a_trial_lose_none(uri: str, monkeypa
         delete_run(run)
 
     monkeypatch.setattr(quick._client, "delete_run", delete_after_the_other)
-    monkeypatch.setattr("study.tracking.experiment.now_ms", lambda: start_ms + 10_000)  # it begins later
+    monkeypatch.setattr(
+        "study.tracking.experiment.now_ms", lambda: start_ms + 10_000
+    )  # the second publisher begins later
     quick.publish([packs.pack("pack-0")])
     assert [run.info.run_id for run in runs_of(uri)] == [run_id]
     assert sync(uri, "demo", Made(RESULTS[:1], CURVES)) == 0
@@ -258,7 +260,7 @@ def test_counts_and_files_are_on_the_studys_run(uri: str, tmp_path: Path) -> Non
 
 
 def test_a_deleted_experiment_is_reported(uri: str) -> None:
-    """An experiment deleted by the user isn't silently restored."""
+    """An experiment that the user deleted is reported, and not silently restored."""
     sync(uri, "demo", Made([], []))
     client = connect(uri)
     client.delete_experiment(client.get_experiment_by_name("demo").experiment_id)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Concurrent packs in one worker: a crash affects no other, and an early end loses nothing."""
+"""Concurrent packs in one worker: a crash affects no other pack, and an early end loses nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def work_in(root: Path) -> tuple[StudyStore, PackWork]:
     return folder, PackWork(str(root), "s", folder.begin_attempt(), "fused", "cpu", checkpoint_every_s=60)
 
 
-def test_side_by_side_packs_come_out_as_alone(tmp_path):
+def test_concurrent_packs_have_the_results_of_single_ones(tmp_path):
     """Each pack is reported done once, and stores the same bits as alone."""
     packs = [small_pack(seed, seed + 100, model=model) for seed in range(3) for model in ("NMU", "linear")]
     folder, work = work_in(tmp_path / "together")
@@ -33,7 +33,7 @@ def test_side_by_side_packs_come_out_as_alone(tmp_path):
 
 
 def test_a_crash_lets_the_others_end():
-    """The crash is reported with its reason, and the others are reported done."""
+    """A crash of a pack is reported with its reason, and the other packs are reported done."""
     bad, *good = [small_pack(seed) for seed in range(4)]
 
     def work(pack: Pack) -> Iterator[Event]:
@@ -50,8 +50,8 @@ def test_a_crash_lets_the_others_end():
         assert done == {pack.id for pack in packs if pack is not bad}
 
 
-def test_a_thread_that_would_end_in_silence_is_reported():
-    """SystemExit and the like in a worker's own thread are a crash of its pack only."""
+def test_a_thread_that_ends_silently_is_reported():
+    """SystemExit in a worker's thread, which Python would ignore, counts as a crash of its pack."""
     bad, good = small_pack(0), small_pack(1)
 
     def work(pack: Pack) -> Iterator[Event]:
@@ -64,7 +64,7 @@ def test_a_thread_that_would_end_in_silence_is_reported():
     assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
 
 
-def test_closed_early_each_keeps_a_checkpoint(tmp_path):
+def test_each_pack_keeps_a_checkpoint_on_an_early_end(tmp_path):
     """Closed in the middle, all packs stop at their next step with a checkpoint, and none is stored."""
     packs = [small_pack(seed, iterations=10**7, evaluate_every=10**6) for seed in range(3)]
     folder, work = work_in(tmp_path)
@@ -79,7 +79,7 @@ def test_closed_early_each_keeps_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_closing_closes_every_work(count):
-    """No work is left open, with or without a thread."""
+    """Closing the concurrent work closes the work of every pack, with one pack or several."""
     open_, lock = set(), threading.Lock()
 
     def work(pack: Pack) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""A worker's handling of a pack if its device or its store has no room."""
+"""A worker's handling of packs, also if the device or the store is full."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Full(Engine):
 
 @pytest.mark.parametrize("engine", ["auto", "full"])
 def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypatch):
-    """Out of memory, a pack says so and moves to the CPU's engine; its results name that engine."""
+    """A pack that doesn't fit into the GPU trains on the CPU, with a notice; its results name the CPU's engine."""
     use_engines(monkeypatch, {**ENGINES, "fused-gpu" if engine == "auto" else engine: Full()})
     monkeypatch.setattr(prepare, "_prepared", set())
     folder = Store(tmp_path).study("s")
@@ -90,7 +90,7 @@ class Small(FusedEngine):
 
 
 def test_a_pack_that_is_too_large_trains_in_halves(tmp_path, monkeypatch):
-    """Halved until it fits: parts are reported done before the whole, and each trial has the same bits as alone."""
+    """A too large pack is halved until it fits; parts are reported before the whole, with the bits of trials alone."""
     use_engines(monkeypatch, {**ENGINES, "small": Small()})
     monkeypatch.setattr(environment, "_device_name", str)
     pack = small_pack(*range(33))
@@ -128,7 +128,7 @@ def test_a_pack_is_stored_with_its_weights(tmp_path):
 
 
 class Disk:
-    """A disk that can be full: then all writes fail."""
+    """A disk whose writes fail while `full` is set."""
 
     full = False
 
@@ -145,7 +145,7 @@ class Disk:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Give a disk that fills up on demand, with fast retries."""
+    """Return a disk that is full on demand, with fast retries."""
     monkeypatch.setattr(retry, "_FIRST_PAUSE_S", 0.01)
     return Disk(monkeypatch)
 
@@ -169,7 +169,7 @@ def test_results_wait_for_a_full_disk(disk, tmp_path):
 
 
 def test_training_goes_on_without_checkpoints(disk, tmp_path):
-    """A failed checkpoint is reported and skipped; it comes with the next."""
+    """A failed checkpoint is reported and skipped; a later checkpoint is stored."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
     disk.full = True
@@ -183,7 +183,7 @@ def test_training_goes_on_without_checkpoints(disk, tmp_path):
 
 
 def test_an_outage_is_reported_once(disk, tmp_path, monkeypatch):
-    """Only begin and end of an outage are reported, however many checkpoints it costs."""
+    """Only the beginning and end of an outage are reported, however many checkpoints fail."""
     monkeypatch.setattr("study.worker.pack_work._SLICE_S", 0.01)
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
@@ -202,7 +202,7 @@ def test_an_outage_is_reported_once(disk, tmp_path, monkeypatch):
 
 
 def test_results_stored_by_another_worker_stay(tmp_path):
-    """A worker that finds its pack stored by another ends, and leaves those results and no checkpoint."""
+    """A worker whose pack another worker has stored ends, keeps the stored results, and leaves no checkpoint."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=100_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
     steps = work(pack)
@@ -228,7 +228,7 @@ def test_progress_says_where_a_worker_began(tmp_path):
 
 
 def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
-    """If a worker died with one half done, only the other half is trained, on any device."""
+    """If a worker died after one half of a pack, only the other half is trained, on any device."""
     monkeypatch.setattr(environment, "_device_name", str)
     folder, pack = Store(tmp_path).study("s"), small_pack(*range(16))
     half = Pack(pack.trials[:8])
@@ -242,7 +242,7 @@ def test_halves_that_are_stored_are_not_trained_again(tmp_path, monkeypatch):
 
 
 def test_a_torn_checkpoint_is_reported(tmp_path):
-    """A pack that restarts because its checkpoint is unreadable says so."""
+    """A pack with an unreadable checkpoint starts from the beginning, with a notice."""
     folder, pack = Store(tmp_path).study("s"), small_pack(0)
     attempt = folder.begin_attempt()
     (tmp_path / "s" / "checkpoints").mkdir()
@@ -252,7 +252,7 @@ def test_a_torn_checkpoint_is_reported(tmp_path):
 
 
 def test_a_stopped_pack_that_waits_tries_once_more(disk, tmp_path):
-    """A stopped worker that waits with results tries to store them again, and otherwise gives the reason."""
+    """A stopped worker with unstored results tries once more to store them, and otherwise reports the reason."""
     for has_room in (True, False):
         folder, pack = Store(tmp_path).study(f"s-{has_room}"), small_pack(0)
         work = PackWork(str(tmp_path), folder.name, folder.begin_attempt(), "torch", "cpu")
@@ -281,7 +281,7 @@ def test_a_store_that_is_not_mounted_is_not_written_to(tmp_path):
 
 
 def test_a_worker_of_an_earlier_driver_stops_at_once(tmp_path):
-    """A study taken over by another driver isn't waited for."""
+    """A worker of a driver that was replaced by another driver ends without waiting."""
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
     folder.begin_attempt()

@@ -19,7 +19,7 @@ DEADLINE_S = 600
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path, monkeypatch):
-    """Nothing is compiled or locked yet, and other tests' compiled code is untouched."""
+    """Set empty folders for compiled code and locks, so that other tests' code is neither used nor changed."""
     for folder in ("cache", "locks"):
         (tmp_path / folder).mkdir()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -30,7 +30,7 @@ def own_folders(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_process_compiles_for_all(tmp_path):
-    """When the process ends, its compiled code is on disk."""
+    """A separate process compiles an engine, and leaves its compiled code on disk."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.wait(DEADLINE_S) == 0
     assert ENGINES["fused"].is_compiled(small_pack(0).trials[0].cell)
@@ -39,14 +39,14 @@ def test_a_process_compiles_for_all(tmp_path):
 
 
 def test_leaving_ends_the_process(tmp_path):
-    """Leaving early leaves no process behind."""
+    """Leaving the context early ends the compiling process."""
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)]) as process:
         assert process.poll() is None
     assert process.returncode < 0
 
 
 def test_a_process_that_fails_fails_alone(monkeypatch):
-    """If it can't start Python, no error is raised: workers prepare their engines themselves."""
+    """A failure of the compiling process raises no error, since workers prepare their engines themselves."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)] * 10_000) as process:
         assert process.wait(DEADLINE_S) == 1
@@ -64,7 +64,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
 
     the_module._prepared.clear()
     (path,) = (tmp_path / "locks").glob("study-prepare-fused-*")
-    with path.open("r+") as holder:  # as another process would: a lock belongs to an open file
+    with path.open("r+") as holder:  # like another process, because a lock belongs to an open file
         fcntl.flock(holder, fcntl.LOCK_EX)
         other = threading.Thread(target=prepare, args=(engine, cell))
         other.start()
@@ -78,7 +78,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("compiled", "doing"), [(False, "compiling"), (None, "preparing"), (True, None)])
 def test_compilation_is_reported_before_its_start(compiled, doing, monkeypatch):
-    """Start and end of a compilation are reported, and nothing if the code is on disk."""
+    """Start and end of a compilation or preparation are reported; nothing is reported if the code is on disk."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
@@ -90,7 +90,7 @@ def test_compilation_is_reported_before_its_start(compiled, doing, monkeypatch):
 
 @pytest.mark.parametrize("died", [True, False])
 def test_a_waiting_process_compiles_the_missing_code(died, tmp_path, monkeypatch):
-    """Waiting is reported; afterwards it compiles only if the other process died, or compiled other code."""
+    """A waiting process reports the wait, and then compiles only the code that the other process didn't."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
     done: list[str] = []
     monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))

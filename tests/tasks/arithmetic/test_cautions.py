@@ -13,14 +13,14 @@ from tasks.arithmetic.cell import typed_cell
 
 
 def single(operation, low, high, **values):
-    """Make a cell of the single-module task with inputs between two numbers."""
+    """Build a typed cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))}
     given = {"success_epsilon": None, "success_threshold": 1e-5}
     return typed_cell(canonical_cell("single-module", "NRU", {"operation": operation} | ends | given | values))
 
 
-def test_division_around_zero_is_told_with_how_many_trials_meet_one():
-    """128 rows and 50,000 iterations are 6.4 million divisors, of which one in 2²⁴ is 0."""
+def test_division_around_zero_has_a_caution_with_its_frequency():
+    """128 rows and 50,000 iterations have 6.4 million divisors; a divisor is 0 with probability 2⁻²⁴."""
     [sentence] = zero_divisors([single("div", -2.0, 2.0, iterations=50_000), single("mul", -2.0, 2.0)])
     assert "in 1 of 2 cells" in sentence
     assert "Up to 32% of the trials" in sentence
@@ -28,14 +28,14 @@ def test_division_around_zero_is_told_with_how_many_trials_meet_one():
 
 
 @pytest.mark.parametrize("cell", [single("mul", -2.0, 2.0), single("div", 1.0, 2.0), single("div", -1.9999, 1.9998)])
-def test_nothing_is_told_where_no_divisor_can_be_zero(cell):
-    """There is no caution for another operation, for one sign, or for ends between which 0 isn't drawn."""
+def test_without_zero_divisors_a_cell_has_no_caution(cell):
+    """Other operations, inputs of one sign, and ranges whose draws never hit 0 give no caution."""
     assert zero_divisors([cell]) == []
 
 
 @pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (-50.0, 50.0), (-1.9999, 1.9998), (-3.0, 1.0)])
-def test_zero_is_where_the_stream_has_it(low, high, monkeypatch):
-    """The words near the one that would give 0 are drawn as the stream computes inputs."""
+def test_zeros_are_those_of_the_stream(low, high, monkeypatch):
+    """The range is said to contain 0 exactly if the stream draws a 0 from one of its words."""
     place = round(-low / (high - low) * 2**24)
     drawn = torch.arange(place - 50, place + 50, dtype=torch.int64)[None, None] * 256
     monkeypatch.setattr(stream, "words", lambda *_: drawn)

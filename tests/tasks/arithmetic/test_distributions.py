@@ -17,7 +17,7 @@ MIXED = ((-2.0, -0.1), (0.1, 2.0))
 
 @pytest.mark.parametrize("features", [1, 2, 5, 10])
 def test_halves_come_from_one_interval_each(features):
-    """The first half of a row's numbers is from the first interval, and the others are from the second."""
+    """The first half of a row's numbers comes from the first interval, the rest from the second."""
     x = distribute(Source(MIXED, "halves"), UNIFORM[:features])
     first = (features + 1) // 2
     for numbers, (low, high) in ((x[:first], MIXED[0]), (x[first:], MIXED[1])):
@@ -27,7 +27,7 @@ def test_halves_come_from_one_interval_each(features):
 
 @pytest.mark.parametrize(("mean", "deviation", "range_"), [(-1, 3, (-5, 10)), (-10, 3, (-15, -5)), (10, 1, (5, 15))])
 def test_a_normal_distribution_is_cut(mean, deviation, range_):
-    """Numbers have a truncated normal distribution, none of them outside."""
+    """Numbers have a normal distribution truncated to the range."""
     source = Source((tuple(map(float, range_)),), "normal", float(mean), float(deviation))
     low, high = range_
     expected = stats.truncnorm((low - mean) / deviation, (high - mean) / deviation, mean, deviation)
@@ -49,8 +49,8 @@ def test_first_digits_follow_benfords_law(low, high):
     assert distribute(Source(((float(low), float(high)),), "benford"), EDGES).tolist() == [[low, high]]
 
 
-def test_a_number_depends_on_its_own_uniform_one_alone():
-    """A number is the same among any number of others."""
+def test_a_number_depends_on_its_own_uniform_number_alone():
+    """A number depends only on its own uniform number, and not on the number of others."""
     for source in (
         Source(MIXED, "halves"),
         Source(((-5.0, 10.0),), "normal", -1.0, 3.0),
@@ -74,14 +74,14 @@ def test_a_number_depends_on_its_own_uniform_one_alone():
     ],
 )
 def test_unsuitable_distributions_are_refused(source, message):
-    """Invalid ranges and numbers of a distribution are named."""
+    """Ranges and parameters that don't suit a distribution are refused with the rule."""
     with pytest.raises(ValueError, match="distribution") as caught:
         check_source(source)
     assert message in str(caught.value)
 
 
 def test_a_task_checks_its_distribution():
-    """A task checks both ranges, and has no threshold in closed form."""
+    """A task checks both ranges; with such a distribution it lacks a threshold in closed form."""
     task = single_task(
         operation="div",
         distribution="halves",
@@ -97,7 +97,7 @@ def test_a_task_checks_its_distribution():
 
 
 def test_a_uniform_distribution_is_the_default():
-    """A file that names it has the same cells as one that doesn't."""
+    """A file that names the uniform distribution has the same cells as one without a distribution."""
     plain, said = (ARITHMETIC.canonical("single-module", "NMU", values) for values in ({}, {"distribution": "uniform"}))
     assert plain == said
     assert ARITHMETIC.why_without_effect("deviation", "simple", "NMU", {"distribution": ("halves",)}) == (

@@ -24,12 +24,12 @@ from units.golden import GOLDEN_RATIO
 
 Array = npt.NDArray[Any]
 GATED = ("NALU", "NALU-separate", "gated-NAU-NMU", "G-NALU", "iNALU", "iNALU-Primer")
-# Units whose sparsity error is the mean of their matrices' errors, and not the largest.
+# Units whose sparsity error is the mean of their matrices' errors instead of the maximum.
 AVERAGED = ("NPU", "iNALU", "iNALU-Primer")
 
 
 def drawn(cell: Cell, seed: int) -> dict[str, Array]:
-    """Draw a trial's parameters, some of them out of bounds."""
+    """Draw a trial's parameters, partly out of bounds."""
     rng = np.random.default_rng(seed)
     typed = typed_cell(cell)
     layers = Network(MODELS[cell.model], typed.input_size, typed.hidden_size).layers
@@ -70,13 +70,13 @@ def improved(p: dict[str, Array], x: Array) -> tuple[Array, Array]:
     return x @ nac(p, "_add").T, signed_mul(nac(p, "_mul"), x)
 
 
-# The opening of gates other than σ(Gx).
+# The gate's value in units whose gate isn't σ(Gx).
 OPENINGS: dict[str, Callable[[dict[str, Array], Array], Array]] = {
     "G-NALU": lambda p, x: 1 / (1 + GOLDEN_RATIO ** -(x @ p["gate"].T)),
     **dict.fromkeys(("iNALU", "iNALU-Primer"), lambda p, x: sigmoid(p["gate"]) + 0 * x[:, :1]),
 }
 
-# The sum and the product of a layer, from its parameters and its inputs, [rows, in].
+# The sum and the product of a layer, from its parameters and its inputs, [rows, inputs].
 PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
     "NALU": lambda p, x: (x @ nac(p).T, nac_mul(nac(p), x)),
     "NALU-separate": lambda p, x: (x @ nac(p, "_add").T, nac_mul(nac(p, "_mul"), x)),
@@ -88,7 +88,7 @@ PATHS: dict[str, Callable[[dict[str, Array], Array], tuple[Array, Array]]] = {
 
 
 def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
-    """Compute mean gates in float64, row by row."""
+    """Return each layer's mean gates over the validation rows, by the definitions in float64."""
     typed = typed_cell(cell)
     low, width = (typed.interpolation_range[0][0], typed.interpolation_range[0][1] - typed.interpolation_range[0][0])
     rows = np.empty((1, typed.input_size, typed.evaluation_rows), np.float32)
@@ -110,7 +110,7 @@ def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
 
 @pytest.mark.parametrize("model", GATED)
 def test_mean_gates_are_the_definitions(model):
-    """In both layers, a gate's mean over the validation rows is that of σ(Gx), x being the layer's own input."""
+    """In both layers, mean gates over the validation rows equal those of the definitions, on the layer's own input."""
     changes = {"bounds": "regularized"} if model == "gated-NAU-NMU" else {}
     cell = small_cell(model, hidden_size=3, evaluation_rows=1234, **changes)
     for seed in range(5):
@@ -124,7 +124,7 @@ def test_mean_gates_are_the_definitions(model):
 
 @pytest.mark.parametrize("model", GATED)
 def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
-    """Of many trials at once, each has the bits that it has alone; NaN in one doesn't change the others."""
+    """Each of many trials has the same bits as alone; NaN in one trial doesn't change the others."""
     cell = small_cell(model, hidden_size=50, evaluation_rows=450)
     trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are processed at a time
     gate = trials[4].arrays["layer_1.gate"]
@@ -147,8 +147,8 @@ def test_a_network_without_gates_has_none(model):
     assert mean_gates(cell, weights.arrays) == mean_gates(cell, stacked_weights([weights, weights])) == {}
 
 
-def test_reading_weights_leaves_torch_as_it_is():
-    """Neither the global random state nor the number of threads changes."""
+def test_reading_weights_does_not_change_torch():
+    """Reading weights changes neither torch's random state nor its number of threads."""
     cell, threads = small_cell("NALU"), torch.get_num_threads()
     arrays = drawn(cell, 0)
     try:
@@ -164,7 +164,7 @@ def test_reading_weights_leaves_torch_as_it_is():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_effective_weights_are_those_of_the_sparsity_error(model):
-    """The sparsity error is the largest distance of all effective weights but G; all are [out, in]."""
+    """The sparsity error is the largest distance of effective weights without G; shapes are [outputs, inputs]."""
     engine = ENGINES["torch"]
     changes = {"learning_rate": 0.1, **({"bounds": "regularized"} if MODELS[model].has_bounds else {})}
     trained, later = (
@@ -204,7 +204,7 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     ],
 )
 def test_effective_weights_are_named_by_layer_and_path(model, paths):
-    """Each path has its trained matrix, and so has the gate."""
+    """Effective weights are named by layer and path, with the gate as G."""
     cell = small_cell(model)
     arrays = drawn(cell, 0)
     found = effective_weights(cell, arrays)
@@ -215,7 +215,7 @@ def test_effective_weights_are_named_by_layer_and_path(model, paths):
 
 @pytest.mark.parametrize("read", [mean_gates, effective_weights])
 def test_arrays_of_another_network_are_refused(read):
-    """Missing arrays, other shapes, and different numbers of trials are an error that names the arguments."""
+    """Missing arrays, other shapes and different numbers of trials are errors that name the arguments."""
     cell = small_cell("NALU")
     arrays = drawn(cell, 0)
     few = {name: array for name, array in arrays.items() if name != "layer_2.gate"}

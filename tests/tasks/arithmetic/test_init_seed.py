@@ -18,14 +18,14 @@ SEEDS = range(50)
 
 
 def first_rows(hidden_size: int, seeds: Iterable[int] = SEEDS, **values: Any) -> npt.NDArray[np.float32]:
-    """Return the weights of the first two hidden units of a cell's trials, flattened."""
+    """Return the flattened initial weights of the first two hidden units of a cell's trials."""
     cell = canonical_cell("arithmetic", "NMU", {"hidden_size": hidden_size, **values})
     state = initial_state([Trial(cell, seed) for seed in seeds])
     return state["part/weight/first.weight"][:, :2].ravel()
 
 
 def test_sizes_share_weights_unless_they_are_independent() -> None:
-    """Two sizes share rows of weights by default; independent ones are uncorrelated."""
+    """Two sizes share initial weights by default; with `independent` they are uncorrelated."""
     assert np.corrcoef(first_rows(8), first_rows(9))[0, 1] == pytest.approx(1)
     eight, nine = (first_rows(size, init="independent") for size in (8, 9))
     assert abs(np.corrcoef(eight, nine)[0, 1]) < 4 / np.sqrt(len(eight))
@@ -33,13 +33,13 @@ def test_sizes_share_weights_unless_they_are_independent() -> None:
 
 
 def test_a_longer_trial_begins_as_the_shorter_one() -> None:
-    """Protocol and criterion don't change the weights."""
+    """Length of training and criterion don't change the initial weights."""
     short, long = (first_rows(8, init="independent", iterations=count) for count in (1000, 2000))
     assert np.array_equal(short, long)
 
 
 def test_seeds_of_one_cell_differ() -> None:
-    """No two seeds of a cell have the same weights, and only the seed of initial weights decides them."""
+    """Seeds of a cell have different weights; of combined seeds only the init seed determines them."""
     drawn = first_rows(8, init="independent").reshape(len(SEEDS), -1)
     assert len(np.unique(drawn, axis=0)) == len(SEEDS)
     combined = [Sources(3, data).seed for data in (4, 5)]

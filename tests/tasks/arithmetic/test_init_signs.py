@@ -16,7 +16,7 @@ FIRST, SECOND = "part/weight/first.weight", "part/weight/second.weight"
 
 @pytest.mark.parametrize("hidden_size", [2, 3, 5, 10])
 def test_two_factors_start_negative(hidden_size: int) -> None:
-    """Two of a trial's factors are negative, or fewer if no sign allows it; weights keep their sizes."""
+    """Two of a trial's factors are negative, or fewer if signs don't allow it; weights keep their magnitudes."""
     cell, seeds = cell_of(hidden_size), range(200)
     signed = cell.replace(init_signs="two_negative")
     found = negative(factors_at_start(signed, seeds))
@@ -27,8 +27,8 @@ def test_two_factors_start_negative(hidden_size: int) -> None:
     assert np.array_equal(drawn[SECOND], chosen[SECOND])
 
 
-def test_they_stay_two() -> None:
-    """Two remain after a thousand updates, which otherwise leave four to six in half of the trials with this size."""
+def test_two_factors_stay_negative() -> None:
+    """After a thousand updates two factors are still negative; with random signs half of the trials have 4 to 6."""
     assert (after_updates(cell_of(10), range(20)) > 2).any()
     assert set(after_updates(cell_of(10, init_signs="two_negative"), range(20)).tolist()) == {2}
 

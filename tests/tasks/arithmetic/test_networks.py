@@ -38,7 +38,7 @@ def test_models_are_the_published_ones(name: str) -> None:
 
 @every_model
 def test_model_is_whole(name: str) -> None:
-    """A model knows its name, existing units, and a schedule exactly if it has a regulariser."""
+    """A model has its name, existing units, and a schedule if and only if it has a regulariser."""
     model = MODELS[name]
     assert model.name == name
     assert name.isascii()
@@ -49,7 +49,7 @@ def test_model_is_whole(name: str) -> None:
 
 
 def test_every_unit_is_in_a_network() -> None:
-    """Every unit has a model."""
+    """Every unit is in the network of a model."""
     assert {unit for model in MODELS.values() for unit in (model.first, model.second)} == set(UNITS)
 
 
@@ -68,7 +68,7 @@ def test_network_is_its_layers(name: str) -> None:
 
 @every_model
 def test_variance_must_suit_both_layers(name: str) -> None:
-    """The largest variance of a network is possible in both layers; a larger one is refused."""
+    """A network's largest initial variance is possible in both layers; a larger variance is refused."""
     model = MODELS[name]
     largest = model.largest_init_variance
     if largest > 0:

@@ -64,7 +64,7 @@ STUDY = {
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Change to a folder with a package `mylab`; no copy of it stays active."""
+    """Change to a folder with a package `mylab`, and yield the folder; copies are deactivated at the end."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write(tmp_path / "lab", mylab__="", mylab__mine=UNITS)
     monkeypatch.chdir(folder)
@@ -73,12 +73,12 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def planned(folder: Path, **changed: object) -> Plan:
-    """Plan the study, with changes."""
+    """Return the plan of the study with changed keys."""
     return make_plan(parse_spec(yaml.safe_dump(STUDY | changed), source="mine.yaml", folder=folder))
 
 
 def test_only_cells_of_own_units_have_their_code(lab: Path) -> None:
-    """Other cells don't depend on a unit's code: their trials are shared, and an edit leaves them alone."""
+    """Cells without the unit don't depend on its code: their ids stay the same after an edit."""
     of_nau, own = planned(lab).cells
     assert of_nau == planned(lab, models=["NAU"]).cells[0]
     assert str(own.value("code")).startswith("parsed:")
@@ -92,7 +92,7 @@ def test_only_cells_of_own_units_have_their_code(lab: Path) -> None:
 
 @pytest.mark.parametrize("task", ["single-module", "simple", "arithmetic"])
 def test_a_trial_does_not_depend_on_its_pack(lab: Path, task: str) -> None:
-    """The torch engine trains it in packs, with the bits that it has alone; other cells use their own engine."""
+    """The torch engine trains own units in packs with the bits of trials alone; other cells use their usual engine."""
     short = {"iterations": 40, "evaluate_every": 10, "evaluation_rows": 20}
     plan = planned(lab, task={"name": task, "operation": "add"}, protocol=short)
     engine = own_engine(plan.spec)
@@ -117,7 +117,7 @@ def test_a_trial_does_not_depend_on_its_pack(lab: Path, task: str) -> None:
 
 
 def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
-    """A study runs, is reported without its code, and its trials have the same bits again."""
+    """A study runs and is reported without its code, and repeated trials have the same bits."""
     study = load(STUDY, tracking_uri="off")
     study.run(local=True)
     rates = dict(zip(study.cells()["model"], study.cells()["solved"], strict=True))
@@ -152,7 +152,7 @@ def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
     ],
 )
 def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str, object]) -> None:
-    """A stored declaration of a unit is either valid, or named as wrong."""
+    """A stored declaration with an invalid unit is an error that names it."""
     content = json.loads(planned(lab).spec.family.to_json()) | changed
     with pytest.raises(ValueError, match=r"offers a family|must have traits|bounds must be|could not convert"):
         declared_family(json.dumps(content))
@@ -167,13 +167,13 @@ def test_a_declaration_that_was_changed_is_refused(lab: Path, changed: dict[str,
         ("mylab.nowhere:Selecting", "neither mylab/nowhere.py nor"),
     ],
 )
-def test_a_mistake_says_what_must_hold(lab: Path, model: str, message: str) -> None:
-    """A missing, incomplete or invalid unit is named in its place."""
+def test_invalid_units_are_named(lab: Path, model: str, message: str) -> None:
+    """A missing, incomplete or invalid unit is an error with its place in the file."""
     with pytest.raises(SpecError, match=rf"models\[2\].*{message}"):
         planned(lab, models=["NAU", model])
 
 
-def test_mistakes_beside_it_are_found_too(lab: Path) -> None:
+def test_other_mistakes_are_reported_too(lab: Path) -> None:
     """A file with an own unit and other mistakes has all of them in one message."""
     models = [{"fixed": {"init_variance": 0.1}}, MINE]
     with pytest.raises(SpecError, match="4 mistakes") as error:
@@ -182,8 +182,8 @@ def test_mistakes_beside_it_are_found_too(lab: Path) -> None:
         assert place in str(error.value)
 
 
-def test_its_traits_are_checked(lab: Path) -> None:
-    """Bounds and initial weights of its traits are checked against its values, as for any unit."""
+def test_traits_of_own_units_are_checked(lab: Path) -> None:
+    """Bounds and variances are checked against the own unit's traits, as for any unit."""
     (own,) = planned(lab, models=[MINE], protocol={"iterations": 3_000_000}, fixed={"sparsity_strength": 0.01}).cells
     assert (own.value("sparsity_start"), own.value("sparsity_end")) == (1_000_000, 2_000_000)
     with pytest.raises(SpecError, match=rf"the weights of {MINE} can have a variance of at most 0\.0833333"):
@@ -201,7 +201,7 @@ def test_a_package_offers_its_units_by_name(lab: Path, tmp_path: Path, monkeypat
     assert (own.model, own.value("code")) == ("unitlab.mine:Selecting", "unitlab==1.2")
     study = load(STUDY | {"models": ["selecting"], "seeds": 1}, tracking_uri="off")
     study.run(local=True)
-    monkeypatch.undo()  # a machine without the package
+    monkeypatch.undo()  # simulates a machine without the package
     monkeypatch.chdir(lab)
     assert list(open_study("mine").cells()["model"]) == ["unitlab.mine:Selecting"]
 
@@ -209,7 +209,7 @@ def test_a_package_offers_its_units_by_name(lab: Path, tmp_path: Path, monkeypat
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_workers_of_ray_have_the_code(lab: Path) -> None:
-    """The engine sent to Ray's workers contains the code."""
+    """Workers of Ray train own units with the code sent to them."""
     study = load(STUDY, tracking_uri="off")
     study.run(cpus=1)
     assert list(study.cells()["failed"]) == [0, 0]

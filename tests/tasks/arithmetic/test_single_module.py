@@ -47,7 +47,7 @@ def test_thresholds_are_the_published_ones(range_: Range) -> None:
 @pytest.mark.parametrize("range_", [((0.5, 2.0),), ((-3.0, -1.0),), ((-2.0, -1.0), (1.0, 2.0))])
 @pytest.mark.parametrize("inputs", [2, 5])
 def test_a_threshold_is_the_mean_of_samples(operation: str, range_: Range, inputs: int) -> None:
-    """A threshold is the error of the right layer with weights off by ε, large here for the samples' sake."""
+    """A threshold is the mean error over samples of the right layer with weights off by ε, here a large ε."""
     random, epsilon = np.random.default_rng(7), 0.05
     interval = np.array(range_)[random.integers(0, len(range_), (400_000, inputs))]
     x = random.uniform(interval[..., 0], interval[..., 1])
@@ -72,7 +72,7 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
 
 
 def test_two_neighbours_are_combined() -> None:
-    """The pair may begin anywhere, and is combined in its order."""
+    """Two neighbours at any place are combined, in their order."""
     task = single_task(operation="div", input_size=10)
     assert sorted({task.offset(u / 100) for u in range(100)}) == list(range(9))
     masks = task.masks(task.offset(0.4))
@@ -99,7 +99,7 @@ def test_impossible_tasks_are_refused(changed: dict[str, Any], message: str) -> 
 
 @pytest.mark.parametrize("name", SINGLE_LAYERS)
 def test_a_network_is_one_layer(name: str) -> None:
-    """It is the model's second unit, over the inputs, with the parameters of the unit alone."""
+    """The network is the model's second unit over the inputs, with that unit's parameters only."""
     network = Network(model_of("single-module", name), 5, 1)
     (layer,) = network.layers
     assert type(layer) is type(Network(MODELS[name], 5, 2).layers[1])
@@ -128,7 +128,7 @@ def test_the_schedule_is_the_published_one(model: str, input_size: int, schedule
 
 
 def test_settings_without_effect_are_reported() -> None:
-    """Each hyperparameter without effect, and each impossible value, has its reason."""
+    """Each hyperparameter without effect, and each impossible value, is reported with the reason."""
     why = ARITHMETIC.why_without_effect
     assert why("hidden_size", "single-module", "NMU", {}) == (
         "the single-module task has one layer, and so no hidden units"
@@ -153,7 +153,7 @@ def test_settings_without_effect_are_reported() -> None:
 
 
 def test_a_cell_differs_from_that_of_two_layers() -> None:
-    """The same values on another task are another cell, with an id of its own."""
+    """The same values on a task with two layers are another cell, with another id."""
     ids = {canonical_cell(task, "NMU", {"input_size": 10}).id for task in ("arithmetic", "single-module")}
     assert len(ids) == 2
     assert isinstance(canonical_cell("single-module", "NMU", {}), Cell)

@@ -14,18 +14,18 @@ def test_titles_are_the_declared_ones():
 
 
 def test_none_is_written_as_declared():
-    """None is written as declared, else as a dash."""
+    """None is written as the declaration says, otherwise as a dash."""
     declared = {name: declaration.none for name, declaration in HYPERPARAMETERS.items() if declaration.none != "–"}
     assert declared == dict(SYMBOLS.nones)
 
 
 def test_methods_are_the_declared_ones():
-    """Methods are the declared ones, and the model."""
+    """Methods are distinguished by the model and the declared hyperparameters."""
     declared = {name for name, declaration in HYPERPARAMETERS.items() if declaration.is_method}
     assert declared | {"model"} == set(SYMBOLS.methods)
 
 
-def test_symbols_are_of_what_there_is():
+def test_symbols_are_of_existing_names():
     """Every name with a symbol is a model, an operation or a hyperparameter."""
     names = {"model", *HYPERPARAMETERS}
     assert {*SYMBOLS.swept_first, *SYMBOLS.named_first, *SYMBOLS.to_scale, *SYMBOLS.units} <= names

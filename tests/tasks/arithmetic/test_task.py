@@ -47,16 +47,16 @@ def named(row: dict[str, str]) -> str:
     return "-".join((row["experiment"], row["parameter"], row["operation"]))
 
 
-# The reference for ÷ and sqrt is a mean of samples: one part in a thousand is their standard error.
+# The reference for ÷ and sqrt is a mean of samples, with a relative standard error of 0.001.
 @pytest.mark.parametrize("row", reference(), ids=named)
 def test_threshold_is_the_reference(row: dict[str, str]) -> None:
-    """Every threshold equals the reference, to all its digits if that is exact."""
+    """Every threshold equals the reference, to all digits if the reference is exact."""
     tolerance = {"div": 5e-3, "root": 6e-4}.get(row["operation"], 1e-9)
     assert reference_task(row).threshold() == pytest.approx(float(row["threshold"]), rel=tolerance)
 
 
 def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tuple[float, float]:
-    """Return the mean and its standard error by the protocol's definition, from samples and the two networks."""
+    """Return the threshold by the protocol's definition as a mean over samples, and its standard error."""
     random = np.random.Generator(np.random.Philox(5))
     shape = (samples, task.input_size)
     starts = np.array([low for low, _ in task.extrapolation_range])
@@ -75,7 +75,7 @@ def sampled_threshold(task: ArithmeticTask, epsilon: float, samples: int) -> tup
 SAMPLED = [
     ArithmeticTask(operation=operation, input_size=12, extrapolation_range=((2.0, 6.0),))
     for operation in OPERATIONS
-    if operation != "reciprocal"  # they have no known threshold
+    if operation != "reciprocal"  # its threshold isn't known
 ] + [
     ArithmeticTask(operation="mul", input_size=16, subsets=3),
     ArithmeticTask(operation="mul", input_size=16, subsets=4, subset_ratio=0.25, overlap_ratio=0.8),
@@ -91,13 +91,13 @@ SAMPLED = [
 
 @pytest.mark.parametrize("task", SAMPLED, ids=range(len(SAMPLED)))
 def test_threshold_is_the_mean_of_samples(task: ArithmeticTask) -> None:
-    """The threshold is the mean over samples of the difference of the two networks, squared."""
+    """The threshold is the mean squared difference of the two networks over samples."""
     mean, error = sampled_threshold(task, 1e-3, 200_000)
     assert abs(task.threshold(1e-3) - mean) < 5 * error
 
 
-def test_more_nodes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For ÷ and sqrt, a finer Gauss rule moves the threshold by less than 1e-9 of it."""
+def test_more_nodes_do_not_change_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For ÷ and sqrt, a finer Gauss rule changes the threshold by a relative 1e-9 at most."""
     tasks = [
         ArithmeticTask(operation=operation, input_size=n, extrapolation_range=range_)
         for operation in ("div", "root")
@@ -142,7 +142,7 @@ def fitting(draw: st.DrawFn) -> ArithmeticTask:
 
 @given(task=fitting(), uniform=st.floats(0, 1, exclude_max=True))
 def test_subsets_have_their_size_and_overlap(task: ArithmeticTask, uniform: float) -> None:
-    """At any offset, subsets have s numbers, neighbours share the overlap, and all lie in the row."""
+    """At any offset, subsets have the declared size, neighbours the declared overlap, and all lie in the row."""
     offset = task.offset(uniform)
     masks = task.masks(offset)
     assert masks.dtype == np.float32
@@ -155,7 +155,7 @@ def test_subsets_have_their_size_and_overlap(task: ArithmeticTask, uniform: floa
 
 
 def test_every_offset_is_equally_likely() -> None:
-    """Equally spaced uniform numbers hit each of 0..n - used equally often."""
+    """Equally spaced uniform numbers give each possible offset equally often."""
     task = ArithmeticTask(input_size=100)
     places = 100 - task.used + 1
     hits = np.bincount([task.offset((i + 0.5) / (10 * places)) for i in range(10 * places)])
@@ -164,8 +164,8 @@ def test_every_offset_is_equally_likely() -> None:
     assert simple_task().offset(0.99) == 0
 
 
-def test_ratios_mean_what_they_say_in_decimal() -> None:
-    """A subset ratio of 0.29 of 100 numbers is 29, though 0.29 * 100 is a little less in binary."""
+def test_ratios_are_exact_in_decimal() -> None:
+    """A subset ratio of 0.29 of 100 inputs is 29 inputs, although 0.29 * 100 is slightly less in binary."""
     assert ArithmeticTask(subset_ratio=0.29).subset_size == 29
     assert ArithmeticTask(subset_ratio=0.299).subset_size == 29
 
@@ -184,7 +184,7 @@ def test_target_combines_the_sums(operation: str, expected: float) -> None:
 
 
 def test_more_subsets_are_added_and_multiplied() -> None:
-    """With three subsets, + and × take all of them."""
+    """With three subsets, + and × combine all of them."""
     sums = torch.tensor([[2.0], [3.0], [5.0]])
     assert ArithmeticTask(operation="add", subsets=3).target(sums).item() == 10
     assert ArithmeticTask(operation="mul", subsets=3).target(sums).item() == 30
@@ -214,7 +214,7 @@ def test_impossible_tasks_are_refused(changed: dict[str, Any], message: str) -> 
 
 
 def test_the_simple_task_is_fixed() -> None:
-    """The simple task takes no other size and no ratios."""
+    """The simple task refuses other input sizes and ratios."""
     with pytest.raises(ValueError, match="input_size 4"):
         simple_task(input_size=100)
 
@@ -237,7 +237,7 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
     st.integers(2, 4),
 )
 def test_the_threshold_of_pieces_is_that_of_all_numbers(operation, input_size, subset_ratio, overlap_ratio, subsets):
-    """Numbers in the same subsets can be merged: the threshold is the same to the last bit."""
+    """Merging inputs of the same subsets doesn't change a bit of the threshold."""
     subsets = subsets if operation in ("add", "mul") else 2
     try:
         task = ArithmeticTask(
@@ -255,7 +255,7 @@ def test_the_threshold_of_pieces_is_that_of_all_numbers(operation, input_size, s
     assert task.threshold() == threshold_file.threshold(operation, task.masks(0), task.extrapolation_range, 1e-5)
 
 
-def test_a_threshold_needs_no_room_for_the_numbers():
+def test_a_threshold_needs_no_memory_for_the_inputs():
     """A task of a million numbers has its threshold without an array of them."""
     task = ArithmeticTask(operation="mul", input_size=10**9)
     tracemalloc.start()

@@ -60,7 +60,7 @@ def report(step=None, loss=0.5, accuracy=0.5, **more):
     ],
 )  # fmt: skip
 def test_numbers_of_all_libraries_are_numbers(value, number):
-    """NumPy scalars and zero-dimensional arrays and tensors become Python numbers; True and False become 1 and 0."""
+    """NumPy scalars, zero-dimensional arrays and tensors become Python numbers; True and False become 1 and 0."""
     for step in every_step(returns(report(accuracy=value))) + every_step(yields(report(1, accuracy=value))):
         assert (step.metrics["accuracy"], type(step.metrics["accuracy"])) == (number, float)
 
@@ -102,7 +102,7 @@ def test_invalid_reports_are_refused(function, message):
 
 
 def test_undeclared_numbers_are_kept():
-    """A script that reports undeclared numbers needs no change; these numbers have no limits."""
+    """Undeclared numbers are kept without limits, so that a script that reports them needs no change."""
     (step,) = every_step(returns(report(grad_norm=torch.tensor(2.0), epoch_time=10**400)))
     assert step.undeclared == {"grad_norm": 2.0, "epoch_time": math.inf}
     steps = every_step(yields(report(1, lr=0.1), report(2)))
@@ -122,7 +122,7 @@ def test_the_line_is_that_of_the_yield():
 
 
 def test_a_generator_that_returns_something_is_refused():
-    """Metrics returned by a generator would be lost."""
+    """A generator that returns metrics is refused, since they would be lost."""
 
     def train(seed):
         yield report(1)
@@ -153,7 +153,7 @@ def test_iterations_bound_a_generator(iterations, expected):
 
 
 def test_a_first_step_beyond_the_bound_is_refused():
-    """A trial without any step would have no result."""
+    """A generator whose first step is beyond the bound is refused, since the trial would have no result."""
     with pytest.raises(FunctionError, match="must yield a step within iterations: 5, but began with 10"):
         every_step(yields(report(10)), iterations=5)
 
@@ -247,11 +247,11 @@ class UnprintableError(Exception):
 
 
 class PanicError(BaseException):
-    """An exception like pyo3's PanicException, which isn't an Exception."""
+    """An exception like pyo3's PanicException, derived from BaseException only."""
 
 
 def nameless():
-    """Make an exception whose class raises when its name is read."""
+    """Return an exception whose class raises when its name is read."""
 
     class Nameless(type):
         @property
@@ -353,6 +353,6 @@ def test_lists_become_tuples_if_annotated():
 
 @pytest.mark.parametrize("metrics", [{"step": Metric()}, {"state": Metric()}])
 def test_names_of_metrics_must_not_be_those_of_something_else(metrics):
-    """A metric's name must differ from the names of the columns beside it."""
+    """A metric can't have the name of a report's other keys, step and state."""
     with pytest.raises(ValueError, match="no metric may be called step or state"):
         FunctionCall(returns({}), seed=1, values={}, metrics=metrics)

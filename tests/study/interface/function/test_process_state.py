@@ -1,4 +1,4 @@
-"""Process state around a trial: every part is restored, and libraries that aren't imported cost nothing."""
+"""Process state around a trial: every part is restored, and no library is imported for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHANGES)
 def test_changed_process_state_is_restored(name):
-    """Restoring a state twice changes nothing more."""
+    """Each changed part of the process is restored; a second restore changes nothing."""
     change, look = CHANGES[name]
     before, looked = ProcessState.now(), look()
     change()
@@ -95,7 +95,7 @@ def test_a_deleted_folder_is_accepted(tmp_path):
 
 
 def test_settings_of_the_users_modules_stay(tmp_path, monkeypatch):
-    """A module imported by a trial sets them once for all trials, because it doesn't run again."""
+    """Settings that a user's module makes on import stay, because the module isn't executed again."""
     (tmp_path / "settings_of_mine.py").write_text("import numpy as np\nnp.seterr(under='raise')\n")
     monkeypatch.syspath_prepend(tmp_path)
     outside, first = ProcessState.now(), ProcessState.now()
@@ -114,7 +114,7 @@ def test_settings_of_the_users_modules_stay(tmp_path, monkeypatch):
 
 
 def test_nothing_is_imported():
-    """The libraries with saved state take seconds to import."""
+    """Saving and restoring imports none of the libraries, whose imports would take seconds."""
     code = (
         "import sys; from study.interface.function.process_state import ProcessState; ProcessState.now().restore();"
         "assert not {'torch', 'matplotlib', 'numpy.testing'} & set(sys.modules)"

@@ -34,7 +34,7 @@ class RaisesOnAttributes:
 
 @pytest.fixture
 def module(monkeypatch):
-    """Make a user's module with a list."""
+    """Return an imported user's module with a list."""
     module = types.ModuleType("lab")
     module.COUNTS = [1]
     monkeypatch.setitem(sys.modules, "lab", module)
@@ -43,7 +43,7 @@ def module(monkeypatch):
 
 @pytest.mark.parametrize("make", [Raises, lambda: [{"nested": Raises()}], RaisesOnAttributes])
 def test_values_that_cannot_be_read_are_left_out(module, make):
-    """Reading a user's objects never fails a trial, and other changes are still detected."""
+    """Unreadable objects don't fail a trial, and changes of other values are still detected."""
     module.WEAK = make()
     before = shared_state({"lab"})
     assert set(before) == {"lab.COUNTS"}

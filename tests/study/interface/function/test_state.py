@@ -30,7 +30,7 @@ def test_states_come_back(state):
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bool", "<U3", "S2"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
 def test_arrays_come_back(dtype, shape):
-    """Arrays keep dtype, shape and bits; so do numpy scalars, which aren't arrays."""
+    """Arrays and numpy scalars keep dtype, shape and bits."""
     array = np.ones(shape, dtype)
     for value in (array, array.ravel()[:1].astype(dtype)[0] if array.size else array):
         again = state_of(state_arrays([value]))[0]
@@ -39,7 +39,7 @@ def test_arrays_come_back(dtype, shape):
 
 
 def test_a_network_and_its_optimiser_come_back():
-    """The states of torch modules and optimisers, which have integer keys, are stored unchanged."""
+    """States of torch modules and optimisers are stored unchanged, including integer keys."""
     network = torch.nn.Linear(2, 2)
     optimiser = torch.optim.Adam(network.parameters())
     network(torch.ones(2)).sum().backward()
@@ -89,7 +89,7 @@ def test_values_that_need_pickle_are_refused(state, message):
 
 
 def test_arrays_that_need_pickle_are_not_read():
-    """Bytes with an object array, which would run code when it is read, are refused."""
+    """Bytes with an object array are refused, since reading it would run code."""
     buffer = io.BytesIO()
     np.savez(buffer, tree=np.array([object()]))
     with pytest.raises(ValueError, match="allow_pickle"):

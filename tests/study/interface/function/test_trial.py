@@ -43,7 +43,7 @@ def reporting(seed, trial):
 
 
 def test_reports_are_those_of_a_function_that_yields():
-    """Generators are seeded, undeclared numbers are kept, and other code may run between the steps."""
+    """Reports through `trial` equal those of a generator: seeded, and with undeclared numbers."""
     call, steps = call_of(reporting), []
     while (step := call.next_step()) is not None:
         steps.append(step)
@@ -64,7 +64,7 @@ def test_steps_count_by_themselves():
 
 
 def test_a_function_that_takes_a_trial_may_still_return_or_yield():
-    """The function may use only the trial's folder."""
+    """A function that takes `trial`, for example for its folder, may still return or yield its metrics."""
 
     def returning(seed, trial):
         return {"loss": len(list(trial.folder.iterdir()))}
@@ -88,7 +88,7 @@ def test_a_saved_state_follows_its_step_and_comes_back():
 
 
 def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end():
-    """It has no more reports, and is asked to stop if its last step was that of `iterations`."""
+    """A trial resumed after its last report runs to its end, and is asked to stop if it has reached `iterations`."""
     seen = []
 
     def train(seed, trial):
@@ -213,7 +213,7 @@ def test_settings_of_the_thread_are_kept_between_steps():
 
 
 def test_a_stop_by_a_signal_comes_through():
-    """The stop comes through even if the function swallows it."""
+    """A stop by a signal ends the call even if the function swallows the exception."""
 
     def train(seed, trial):
         trial.report(loss=1)

@@ -1,4 +1,4 @@
-"""Machine code of compiled functions on arm64: LLVM compiles for any processor, on any."""
+"""Machine code of compiled functions for arm64, made by LLVM's cross-compilation on any machine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Code(NamedTuple):
 
 
 def code_of(function: Any, arguments: Sequence[Any]) -> Code:
-    """Compile a function and its callees for arm64, by the passes that numba would run there.
+    """Compile a function and its callees for arm64, with numba's own optimisation passes.
 
     Args:
         function: a function from `study.stream.compile.cached`.
@@ -70,13 +70,13 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
 
     class Arm64Library(Library):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
-            # All parts are linked here, and the passes that make vectors have not run yet.
+            # At this point all parts are linked, and vectorisation hasn't run yet.
             here: Any = (self._final_module, self._codegen._tm)
             text = re.sub(r"^target (triple|datalayout) = .*$", "", str(self._final_module), flags=re.MULTILINE)
             module = llvm.parse_assembly(text)
             module.triple, module.data_layout = TRIPLE, str(machine.target_data)
             for part in module.functions:
-                if part.linkage == llvm.Linkage.linkonce_odr:  # without this, inlined functions stay
+                if part.linkage == llvm.Linkage.linkonce_odr:  # otherwise inlined functions are kept
                     part.linkage = llvm.Linkage.internal
             try:
                 self._final_module, self._codegen._tm = module, machine
@@ -94,13 +94,13 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
         "pipeline_class": Arm64Compiler,
     }
     options.pop("nopython", None)
-    # A new one: for a function loaded from disk, numba has the machine code only.
+    # Compile anew, because numba has only machine code of a function loaded from disk.
     _njit(**options)(function.py_func).compile(tuple(arguments))
     return found[0]
 
 
 def innermost_loops(assembly: str) -> list[list[str]]:
-    """Return the instructions of each loop without inner loops."""
+    """Return the instructions of each loop that has no inner loops."""
     lines = [line.rstrip() for line in assembly.splitlines() if line.strip() and not line.startswith("\t.")]
     place = {line.removesuffix(":"): at for at, line in enumerate(lines) if line.endswith(":")}
     ends: dict[int, int] = {}
@@ -116,11 +116,11 @@ def innermost_loops(assembly: str) -> list[list[str]]:
 
 
 def calls(instructions: Sequence[str]) -> set[str]:
-    """Return the called functions."""
+    """Return the names of called functions; for calls by register, the register."""
     return {line.split()[1] for line in instructions if line.startswith(("bl\t", "blr\t"))}
 
 
-# A processor without any of x86's extensions, which decide on the tiles of products.
+# A processor without x86's extensions, since these determine the tiles of products.
 _PROCESS = """
 import llvmlite.binding as llvm
 llvm.get_host_cpu_features = llvm.FeatureMap
@@ -130,12 +130,12 @@ main()
 
 
 def kernels() -> dict[str, Code]:
-    """Compile products, stream and formulas in a process that doesn't know the features of this processor."""
+    """Return the code of products, stream and formulas, compiled in a process without this processor's features."""
     ran = subprocess.run([sys.executable, "-c", _PROCESS], cwd=ROOT, check=True, capture_output=True, text=True)
     return {name: Code(*code) for name, code in json.loads(ran.stdout).items()}
 
 
 def main() -> None:
-    """Print the code of all functions."""
+    """Print the code of all functions as JSON."""
     functions = PRODUCTS | {"draw": DRAW} | FORMULAS
     print(json.dumps({name: code_of(*function) for name, function in functions.items()}))

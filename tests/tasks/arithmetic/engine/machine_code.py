@@ -1,4 +1,4 @@
-"""Printer of the machine code of a compiled function's callee; `python -m` runs it."""
+"""A program that prints the machine code of a compiled function's callee."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def whole(x):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    """Print if the function was on disk and was loaded, and its code, with zeros in place of addresses."""
+    """Print if the function was on disk, if it was loaded or compiled, and its code with addresses set to 0."""
     kept = is_on_disk(whole)
     address = whole(np.ones(1, np.float32))
     code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))

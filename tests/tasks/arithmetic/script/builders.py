@@ -1,4 +1,4 @@
-"""Cells of short trials, their scripts, and the results of these."""
+"""Builders of cells with short trials, and of their scripts and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 2**40 + 9
 
 
 def cell_of(model: str, values: dict[str, Any], **more: Any) -> Cell:
-    """Make a cell of the given task; by default of the simple task, or of the arithmetic one if a size is given."""
+    """Build a cell with short training; its task defaults to `arithmetic` if an input size is given, else `simple`."""
     protocol = {"iterations": 30, "evaluate_every": 1, "evaluation_rows": 50, "batch_size": 16}
     of_task = {name: value for name, value in values.items() if name != "task"}
     task = values.get("task", "arithmetic" if "input_size" in values else "simple")
@@ -30,7 +30,7 @@ def cell_of(model: str, values: dict[str, Any], **more: Any) -> Cell:
 
 
 def train(cell: Cell) -> tuple[Result, Curve, Weights]:
-    """Train a trial by the torch engine, which has all models."""
+    """Train a trial by the torch engine, and return its result, curve and weights."""
     training = engine_for("torch", cell, "cpu").start(Pack((Trial(cell, SEED),)), device="cpu")
     while not training.done:
         training.advance(1.0)
@@ -39,7 +39,7 @@ def train(cell: Cell) -> tuple[Result, Curve, Weights]:
 
 
 def script_of(cell: Cell, *, iterations: int = 10, solved_at: int | None = None, mse: float = 1.0) -> TrialScript:
-    """Write the script of a trial with a curve of one number."""
+    """Return the script of a trial whose curve has a constant MSE."""
     trial, steps = Trial(cell, SEED), np.arange(0, iterations + 1)
     mses = np.full(len(steps), mse, np.float32)
     curve = Curve(trial.id, steps, {"validation_mse": mses, "test_mse": mses})
@@ -52,7 +52,7 @@ def script_of(cell: Cell, *, iterations: int = 10, solved_at: int | None = None,
 
 
 def run(script: str) -> dict[str, Any]:
-    """Run a script in this process, and return its variables."""
+    """Run a script in this process, and return its variables, with its output as `printed`."""
     threads = torch.get_num_threads()
     with TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as printed:
         path = Path(folder) / "script.py"
@@ -63,5 +63,5 @@ def run(script: str) -> dict[str, Any]:
 
 
 def beginning(cell: Cell) -> dict[str, Any]:
-    """Run a script up to its loop."""
+    """Run a script up to its training loop, and return its variables."""
     return run(str(script_of(cell)).split("\nfor iteration in range(")[0])

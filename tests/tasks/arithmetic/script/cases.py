@@ -46,7 +46,8 @@ METHOD_CASES = [
         **(STARTS if MODELS[model].has_nmu else {}),
         **(SIGNS if MODELS[model].multiplies_sums else {}),
     }.items()
-    if "init_variance" not in values or MODELS[model].largest_init_variance > 0  # else it can't be chosen
+    if "init_variance" not in values
+    or MODELS[model].largest_init_variance > 0  # otherwise the variance can't be chosen
 ]
 
 TASKS: dict[str, Values] = {

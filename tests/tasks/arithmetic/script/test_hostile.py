@@ -57,16 +57,16 @@ def test_texts_of_a_result_are_literals(column: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("name", ["task", "model", *CELL.values, "a_new_name"])
-def test_values_of_a_cell_are_those_of_a_study_file(name: str, text: str) -> None:
-    """A task, model or hyperparameter with a text that no study file may give is refused."""
+def test_values_of_a_cell_must_be_valid_in_a_study_file(name: str, text: str) -> None:
+    """A cell with a task, model or hyperparameter that a study file can't have is refused."""
     cell = CELL.replace(**{name: text})
     with pytest.raises(InputError, match="has no script"):
         script(replace(RESULT, trial=Trial(cell, 3)))
 
 
 @pytest.mark.parametrize("threshold", [float("nan"), float("inf"), 1e-5])
-def test_a_threshold_that_has_no_literal_is_a_name_of_math(threshold: float) -> None:
-    """A threshold that isn't finite makes a script that runs."""
+def test_a_non_finite_threshold_is_a_name_of_math(threshold: float) -> None:
+    """A script with a non-finite threshold runs, because the threshold is written as math.nan or math.inf."""
     lines = script(replace(RESULT, threshold=threshold)).splitlines()
     (line,) = [line for line in lines if line.startswith("THRESHOLD")]
     value = line.removeprefix("THRESHOLD = ").partition("  #")[0]

@@ -1,4 +1,4 @@
-"""Parts of a script's training for later units: their schedules, and their absence elsewhere."""
+"""Parts of a script's training for later units: their schedules, and their absence in other scripts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MARKS = {
 @pytest.mark.parametrize(
     ("first", "last"), [(1e-7, 1e-5), (1e-9, 1e-7), (3e-9, 1e-7), (1e-3, 1e-3), (1e-300, 1e-5), (0.5, 20.0)]
 )
-def test_l1_grows_as_its_steps_do(first: float, last: float) -> None:
-    """Its strength grows tenfold after every 10,000 iterations, up to the last step, in a trial of any length."""
+def test_l1_grows_in_steps(first: float, last: float) -> None:
+    """In trials of any length, L1's strength grows tenfold after every 10,000 iterations, up to the last strength."""
     text = script_of(cell_of("NPU", {**ALONE, "l1_first_strength": first, "l1_strength": last})).text
     (strength,) = re.findall(r"    β = (.+)\n", text)
     for iteration in (0, 9_999, 10_000, 19_999, 20_000, 25_000, 100_000, 2_949_999, 2_950_000, 10_000_000):
@@ -39,7 +39,7 @@ def test_l1_grows_as_its_steps_do(first: float, last: float) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("outward")])
 def test_parameters_are_pushed_outward_while_the_error_is_low(name: str) -> None:
-    """Cases of the push have evaluations on both sides of its limit, and other curves without it."""
+    """Curves of the cases cross the limit of the outward push, and differ without the push."""
     model, values = PARTS[name]
     _, curve, _ = train(cell_of(model, values))
     mses = curve.metrics["validation_mse"][curve.iteration >= values["outward_start"]]
@@ -50,7 +50,7 @@ def test_parameters_are_pushed_outward_while_the_error_is_low(name: str) -> None
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("new starts")])
 def test_new_starts_are_drawn_from_the_stream(name: str) -> None:
-    """Cases of restarts have one; without later updates, the weights are the engine's to the bit."""
+    """Each case has a restart; without later updates, the script's weights have the engine's bits."""
     model, values = PARTS[name]
     result, curve, weights = train(cell_of(model, values))
     script = run(str(trial_script("a-study", result, curve)))
@@ -64,8 +64,8 @@ def test_new_starts_are_drawn_from_the_stream(name: str) -> None:
 @pytest.mark.parametrize(
     ("model", "task"), [*((model, {}) for model in MODELS), *((model, ALONE) for model in SINGLE_LAYERS)]
 )
-def test_a_script_has_only_what_its_trial_needs(model: str, task: dict[str, Any]) -> None:
-    """A script has limits, penalties, restarts and modes only for hyperparameters and units with them."""
+def test_a_script_has_only_the_parts_of_its_trial(model: str, task: dict[str, Any]) -> None:
+    """A script has clipping, penalties, restarts and modes only if its hyperparameters or units use them."""
     cell = cell_of(model, task)
     text = script_of(cell).text
     assert {name for name, mark in MARKS.items() if mark in text} == {name for name in MARKS if cell.value(name)}

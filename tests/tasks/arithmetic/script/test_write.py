@@ -35,7 +35,7 @@ MOST_LINES, MOST_OF_LATER, WIDTH = 119, 131, 120
 
 @pytest.mark.parametrize(("model", "values"), CASES)
 def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, Any]) -> None:
-    """Initial weights, batches and evaluation rows have the bits of every engine; targets have its subsets."""
+    """Initial weights, batches and evaluation rows have the engines' bits; targets use the trial's subsets."""
     cell, typed = cell_of(model, values), typed_cell(cell_of(model, values))
     script = beginning(cell)
     expected = [array[0] for name, array in initial_state([Trial(cell, SEED)]).items() if "weight/" in name]
@@ -55,8 +55,8 @@ def test_weights_and_rows_are_those_of_the_trial(model: str, values: dict[str, A
 
 
 @pytest.mark.parametrize(("model", "values"), [*METHOD_CASES, *ALONE_CASES])
-def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
-    """Outputs and gradients of a script's network are those of the units, in training and in evaluation.
+def test_a_scripts_network_computes_the_same_as_the_units(model: str, values: dict[str, Any]) -> None:
+    """Outputs and gradients of a script's network equal those of the units, in training and in evaluation.
 
     Weights are on both sides of their bounds. A single layer receives inputs of both signs, and a zero; a second layer
     receives such numbers from the first.
@@ -75,11 +75,11 @@ def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
     for theirs, own in pairs:
         weights = 0.5 + 0.8 * torch.randn(theirs.shape, generator=random)
         if is_alone:
-            weights[..., -1] = -0.5  # of the zero
+            weights[..., -1] = -0.5  # the weight of the zero input
         own.data = theirs.data = weights
     for is_training in (True, False):
         outputs = network.train(is_training)(x), script["network"].train(is_training)(x)
-        torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-5, atol=1e-5)  # as processors round
+        torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-5, atol=1e-5)  # processors round differently
         for output in outputs:
             output.sum().backward()
     for theirs, own in pairs:
@@ -90,8 +90,8 @@ def test_a_unit_is_the_service_s(model: str, values: dict[str, Any]) -> None:
 def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -> None:
     """Regularisers, limits, optimiser, bounds and restarts agree: each metric is equal up to rounding.
 
-    Rounding grows fast where a unit takes logarithms or reciprocals of numbers near 0, so that only the first updates
-    are compared. Below 1e-11, an MSE is rounding alone.
+    Units with logarithms or reciprocals of numbers near 0 amplify rounding fast, so only their first updates are
+    compared. An MSE below 1e-11 consists of rounding alone.
     """
     result, curve, _ = train(cell_of(model, values))
     script = run(str(trial_script("a-study", result, curve)))
@@ -140,7 +140,7 @@ def extreme_cells() -> Iterator[Cell]:
 
 
 def most_lines(cell: Cell) -> int:
-    """Return the maximum length of a script, which is greater for later units and their options."""
+    """Return the maximum number of a script's lines; it is greater for later units and their options."""
     parts = ("l1_strength", "outward_strength", "restart_memory", "clip_norm", "clip_value")
     is_plain = cell.model not in LATER and all(cell.value(name) is None for name in parts)
     return MOST_LINES if is_plain else MOST_OF_LATER
@@ -148,7 +148,7 @@ def most_lines(cell: Cell) -> int:
 
 @pytest.mark.parametrize("cells", [cells_of_presets, extreme_cells])
 def test_a_script_is_short_and_needs_torch_alone(cells: Callable[[], Iterable[Cell]]) -> None:
-    """It has fewer than 120 lines, or some more with later units, none too long, and imports only math and torch."""
+    """A script has at most 119 lines, or 131 with later units, none too long, and imports only math and torch."""
     for cell in cells():
         text = script_of(cell, iterations=100, solved_at=55).text
         tree = ast.parse(text)
@@ -161,8 +161,8 @@ def test_a_script_is_short_and_needs_torch_alone(cells: Callable[[], Iterable[Ce
 
 
 @pytest.mark.parametrize("mse", [1.5e-20, np.nan, np.inf])
-def test_a_script_has_some_of_the_stored_curve(mse: float) -> None:
-    """It has the first and the last evaluation, the solved-at and the one before it, with non-finite values too."""
+def test_a_script_has_the_main_points_of_the_stored_curve(mse: float) -> None:
+    """A script has the first, last and solved-at evaluation, and the one before that, even with non-finite values."""
     script = run(str(script_of(cell_of("linear", {}), iterations=1000, solved_at=500, mse=mse)))
     steps, *mses = np.array(script["STORED"]).T
     assert 10 <= len(steps) <= 12
@@ -170,8 +170,8 @@ def test_a_script_has_some_of_the_stored_curve(mse: float) -> None:
     np.testing.assert_allclose(np.array(mses), mse)
 
 
-def test_a_script_says_where_the_curves_part() -> None:
-    """For a trial other than the stored one, it names the first evaluation with a different MSE."""
+def test_a_script_prints_the_first_difference_of_curves() -> None:
+    """If curves differ from the stored one, a script prints the first evaluation with a different MSE."""
     result, curve, _ = train(cell_of("linear", {}))
     mses = curve.metrics["test_mse"].copy()
     mses[curve.iteration >= 12] *= 1.002
@@ -182,7 +182,7 @@ def test_a_script_says_where_the_curves_part() -> None:
 
 @pytest.mark.parametrize(("learning_rate", "outcome"), [(1e3, "diverged"), (1e-3, "unsolved")])
 def test_a_trial_that_ends_early_ends_early(learning_rate: float, outcome: str) -> None:
-    """With `stop: when_decided`, a script ends at the engine's last evaluation."""
+    """With `stop: when_decided`, a script ends at the same evaluation as the engine."""
     values = {"stop": "when_decided", "optimizer": "sgd", "learning_rate": learning_rate}
     result, curve, _ = train(cell_of("linear", values, iterations=100))
     script = run(str(trial_script("a-study", result, curve)))
@@ -203,14 +203,14 @@ def test_best_steps_are_in_the_window() -> None:
 
 
 def test_other_tasks_are_refused() -> None:
-    """A task of another family has no script here."""
+    """A cell of another family is refused, since it has no script."""
     cell = Cell("identity", "NAU", {})
     with pytest.raises(InputError, match="its task, 'identity', isn't of the arithmetic family"):
         script_of(cell)
 
 
 def test_a_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file has the trial's name or a given one; no file is replaced, and none is made by a failure."""
+    """The file has the trial's name or a given name; existing files aren't replaced, and a failure leaves none."""
     monkeypatch.chdir(tmp_path)
     script = script_of(cell_of("linear", {}))
     path = script.write()

@@ -1,4 +1,4 @@
-"""Vector code of the compiled engine's loops on arm64: inspected, since it can't run here."""
+"""Vector code of the compiled engine's loops for arm64: inspected, not run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.engines import ENGINES
 from tests.study.builders import small_pack
 from tests.tasks.arithmetic.engine.arm64 import FORMULAS, PRODUCTS, Code, calls, code_of, innermost_loops, kernels
 
-# Arithmetic of one number at a time; a move isn't.
+# Scalar arithmetic, except for moves.
 _SCALAR = re.compile(r"(f(?!mov)\w+|[su]cvtf)\t[sdh]\d")
 # A vector register that is written to the stack.
 _SPILL = re.compile(r"st[pru]+\t[qdsv]\d.*\[sp")
@@ -24,7 +24,7 @@ def compiled() -> dict[str, Code]:
 
 
 def with_instruction(pattern: str, code: Code) -> list[list[str]]:
-    """Return the innermost loops in which an instruction occurs."""
+    """Return the innermost loops with an instruction that matches a pattern; at least one must exist."""
     found = [loop for loop in innermost_loops(code.assembly) if any(re.match(pattern, line) for line in loop)]
     assert found, f"no loop has {pattern}"
     return found
@@ -53,7 +53,7 @@ def test_products_are_whole_vectors(compiled, name):
 
 
 def test_the_stream_is_whole_vectors(compiled):
-    """Words are multiplied in pairs, and mixed, converted to numbers and stored in fours."""
+    """Words of the stream are multiplied in pairs; mixing, conversion and stores use vectors of four."""
     code = compiled["draw"]
     assert_of_no_processor(code)
     for loop in with_instruction(r"umull\tv", code):
@@ -79,9 +79,9 @@ def test_formulas_are_vectorised(compiled, name):
 
 
 def test_training_calls_no_library_for_a_number():
-    """All of training compiles for arm64; inner loops call no library function except to clear memory.
+    """All of training compiles for arm64; its inner loops call library functions only to clear memory.
 
-    An iteration calls the library once: for the exponential schedule of a regulariser.
+    One call per iteration is allowed, for the exponential schedule of a regulariser.
     """
     training = ENGINES["fused"].start(small_pack(0), device="cpu")
     training.advance(0.0)

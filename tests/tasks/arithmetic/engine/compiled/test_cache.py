@@ -1,4 +1,4 @@
-"""The cache of compiled code: equal speed of compiled and loaded code, with any content on disk."""
+"""The cache of compiled code: compiled and loaded code are the same, whatever the cache contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba.core import config
 from study.stream.compile import _CacheFile, cached, is_on_disk
 
 
-def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_path):
+def test_compiling_and_loading_processes_run_the_same_code(tmp_path):
     """A process that compiles a function runs the same machine code as one that loads it."""
     command = [sys.executable, "-m", "tests.tasks.arithmetic.engine.machine_code"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
@@ -24,14 +24,14 @@ def test_the_process_that_compiles_runs_the_machine_code_that_others_load(tmp_pa
     assert said[0][2] == said[1][2]
 
 
-def test_without_a_folder_to_write_to_machine_code_is_kept_in_the_temporary_one(tmp_path):
-    """Without a writable folder, each process of a user loads the code that the one before it compiled."""
+def test_without_a_writable_folder_code_is_cached_in_the_temporary_one(tmp_path):
+    """Without a writable folder, code is cached in the temporary folder, and a user's next process loads it."""
     (tmp_path / "module.py").write_text(
         "from study.stream.compile import cached, is_on_disk\n"
         "double = cached('stamp')(lambda number: number + number)\n"
         "print(is_on_disk(double), double(2), sum(double.stats.cache_hits.values()))\n"
     )
-    (tmp_path / "__pycache__").touch()  # so that numba can't make the folder
+    (tmp_path / "__pycache__").touch()  # keeps numba from making the folder
     (tmp_path / "tmp").mkdir()
     elsewhere = {"TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": os.devnull, "HOME": os.devnull}
 
@@ -46,11 +46,11 @@ def test_without_a_folder_to_write_to_machine_code_is_kept_in_the_temporary_one(
 
 
 class Renamed:
-    """A class in a signature of an earlier version, which this version lacks."""
+    """A class in a signature of an earlier version that this version lacks."""
 
 
-def test_machine_code_of_an_earlier_version_is_no_hindrance(tmp_path, monkeypatch):
-    """A function is compiled anew if its index on disk names a missing class, and then is on disk."""
+def test_an_index_of_an_earlier_version_is_replaced(tmp_path, monkeypatch):
+    """A function whose cached index names a missing class is compiled and cached again."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     double = cached("of now")(lambda x: x + x)
     index = Path(double._cache._cache_file._index_path)
@@ -62,8 +62,8 @@ def test_machine_code_of_an_earlier_version_is_no_hindrance(tmp_path, monkeypatc
     assert is_on_disk(double)
 
 
-def test_functions_of_a_factory_that_two_processes_compile_stay_apart(tmp_path):
-    """If one process leaves only a part on disk, the next compiles the missing parts, and each is called."""
+def test_functions_of_a_factory_are_cached_separately(tmp_path):
+    """If a process has cached only a part of a factory's functions, the next process compiles the others."""
 
     def said(*factors: str) -> list[str]:
         command = [sys.executable, "-m", "tests.study.engine.factory", *factors]
@@ -75,8 +75,8 @@ def test_functions_of_a_factory_that_two_processes_compile_stay_apart(tmp_path):
     assert said("2", "3") == ["kept kept", "2.0 3.0"]
 
 
-def test_two_processes_that_write_at_once_keep_their_signatures_apart(tmp_path, monkeypatch):
-    """Two processes that read an empty index and write at once each get their own signature."""
+def test_two_processes_that_write_at_once_keep_their_signatures(tmp_path, monkeypatch):
+    """Two processes that write to an empty index at the same time each keep the code of their own signature."""
     first, second = (_CacheFile(str(tmp_path), "function", "sources") for _ in range(2))
     save_data = first._save_data
 
@@ -96,8 +96,8 @@ def test_two_processes_that_write_at_once_keep_their_signatures_apart(tmp_path, 
 
 
 @pytest.mark.parametrize("killed_before", ["_save_data", "_save_index"])
-def test_a_process_killed_while_it_writes_leaves_no_machine_code_of_other_sources(tmp_path, monkeypatch, killed_before):
-    """After a kill while either file is written, no sources get another's machine code."""
+def test_a_process_killed_while_writing_leaves_no_outdated_code(tmp_path, monkeypatch, killed_before):
+    """After a kill between writes of the cache's two files, changed sources don't get the old machine code."""
     old, new = (_CacheFile(str(tmp_path), "function", sources) for sources in ("old", "new"))
     old.save("float32", "of old")
 

@@ -22,7 +22,7 @@ def _each(which, x, y):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(("name", "expected"), [("floor", np.floor), ("root", np.sqrt)])
 def test_floor_and_root_are_numpys_bits(name, expected):
-    """The results are numpy's bits over all magnitudes and signs, for -0, infinity and NaN too."""
+    """Floor and root have numpy's bits for all magnitudes and signs, and for -0, infinity and NaN."""
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=1000) * 10.0 ** rng.uniform(-44, 38, 1000), _CORNERS])
     x = x.astype(np.float32)
@@ -42,7 +42,7 @@ def _plain(z, y):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_plain_is_the_identity(kind):
-    """It is the identity forward and backward; `gradients` leaves the call out."""
+    """The plain activation is the identity, forward and backward."""
     z = np.array([-2.5, 0.0, 7.0], kind)
     y = np.empty_like(z)
     _plain(z, y)
@@ -56,7 +56,7 @@ def _logarithms_back(x, slope, result):  # type: ignore[no-untyped-def]
 
 
 def test_a_logarithms_slope_has_the_sign_of_x_and_is_0_at_0():
-    """As in autograd, the slope is the quotient times sign(x): 0 times infinity is NaN."""
+    """As in autograd, the slope is the quotient times sign(x): 0 at x = 0, and NaN if it isn't finite there."""
     x = np.array([2, -2, 0, 0, 0, np.nan], np.float32)
     slope = np.array([3, 3, 3, np.inf, np.nan, 1], np.float32)
     result = np.empty_like(x)

@@ -48,7 +48,7 @@ def trajectory(engine: Any, pack: Pack, checkpoint: Checkpoint | None = None) ->
 
 
 def nudged(checkpoint: Checkpoint, factor: float) -> Checkpoint:
-    """Multiply every weight by a number near 1."""
+    """Return a checkpoint with every weight multiplied by a factor."""
     arrays = dict(checkpoint.arrays)
     for name in arrays:
         if name.startswith("part/weight/"):
@@ -67,14 +67,14 @@ def distances(found: Any, expected: Any) -> Any:
 
 
 def compare(pack: Pack) -> Any:
-    """Train by the torch engine and by the fused one.
+    """Train a pack by the torch engine and by the fused engine.
 
-    Where a product in log space meets a hidden value near 0, or a weight is saturated to the last digit, rounding alone
-    decides a trial's course. Such trials are left out. They are found by the torch engine with weights moved by a few
-    units in the last place.
+    If a product in log space has a hidden value near 0, or a weight is saturated to the last digit, rounding alone
+    determines a trial's course. Such trials are excluded. They are detected by training in the torch engine with
+    weights moved by a few units in the last place.
 
     Returns:
-        Both trajectories, and a mask of the trials that are kept.
+        The trajectories of the fused and the torch engine, and a mask of the included trials.
     """
     start = TorchEngine().start(pack, device="cpu").checkpoint()
     expected = trajectory(TorchEngine(), pack)
@@ -147,8 +147,8 @@ def test_threads_change_no_bit():
         assert all((shared[name] == alone[name]).all() for name in alone)
 
 
-def test_a_checkpoint_of_another_order_of_sums_is_left():
-    """A checkpoint of another order of sums is discarded; the engine's own are resumed."""
+def test_a_checkpoint_of_another_order_of_sums_is_discarded():
+    """A checkpoint of a version with another order of sums is discarded; the engine's own checkpoints are resumed."""
     engine = FusedEngine()
     checkpoint = engine.start(Pack((Trial(small_cell(), 0),)), device="cpu").checkpoint()
     arrays = {name: array for name, array in checkpoint.arrays.items() if name != "order_of_sums"}
@@ -159,8 +159,8 @@ def test_a_checkpoint_of_another_order_of_sums_is_left():
     assert not engine.goes_on_from(replace(checkpoint, arrays=another), "cpu")
 
 
-def test_it_says_what_it_refuses():
-    """A unit without a gradient here is refused by name, as are other parts of training and other devices."""
+def test_unsupported_parts_are_refused_by_name():
+    """Units, training options and devices that the engine doesn't support are refused by name."""
     unknown = {"NMU-normalized", "NPU", "RealNPU", "RealNPU-modified", "NRU", "NMRU", "iNALU", "iNALU-Primer", "G-NALU"}
     assert {model for model in MODELS if FusedEngine().refuses(small_cell(model))} == unknown
     for model in unknown:
@@ -173,7 +173,7 @@ def test_it_says_what_it_refuses():
 
 
 def test_a_slice_stays_near_its_time():
-    """A slice of no time makes few updates, even of a training that is known to be quick."""
+    """A slice with a time of 0 makes few updates, even if the engine knows that they are quick."""
     training = FusedEngine().start(Pack((Trial(small_cell(iterations=100_000), 0),)), device="cpu")
     for _ in range(5):
         before = training.advance(0.01).iteration
@@ -183,7 +183,7 @@ def test_a_slice_stays_near_its_time():
 @pytest.mark.parametrize("rows", [1, 7, 100, 128, 1000])
 @pytest.mark.parametrize("inputs", [1, 4, 100, 300, 3000])
 def test_blocks_hold_a_batch(rows, inputs):
-    """Blocks are whole vectors, and no block is without a row."""
+    """Blocks consist of whole vectors, and each has at least one row."""
     block = block_rows(inputs, 64 * 1024, rows)
     assert block % LANES == 0
     assert -(-rows // block) * block - rows < block
@@ -198,7 +198,7 @@ def _draw(x, transposed, n, block, seed, low, second, width, iteration, purpose,
 @pytest.mark.parametrize("width", [1.0, 0.1, 20.0, 1e-20])
 @pytest.mark.parametrize("n", [7, 35])
 def test_inputs_are_the_streams_bits(n, width, second):
-    """Inputs of one interval and of two are the stream's; padding after the last row is a copy of the first."""
+    """Inputs from one or two intervals have the stream's bits; padding after the last row repeats the first row."""
     seed, rows, block = 2**62 + 12345, 125, 80
     low = np.array([[-3.0, second]], np.float32)
     expected = np.empty((1, n, rows), np.float32)
@@ -271,7 +271,7 @@ print(products._TALL, digest.hexdigest())
 
 
 def test_tiles_change_no_bit(tmp_path):
-    """The tiles for wider registers give the same sums."""
+    """Products have the same bits with the tiles for AVX-512 and with the others."""
     told = []
     for width in ("wide", "narrow"):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / width)}
@@ -296,7 +296,7 @@ def _each(which, x, y):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "tanh"])
-def test_functions_are_as_good_as_float32(name):
+def test_functions_are_accurate_to_float32(name):
     """Errors are within 2 units in the last place of numpy's float64; NaN, 0 and inf are kept."""
     rng = np.random.default_rng(0)
     sizes = 2.0 ** rng.uniform(-149, 127.9, 200_000)

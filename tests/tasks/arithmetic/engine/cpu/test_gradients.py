@@ -38,7 +38,7 @@ ACTIVATIONS = {
 
 
 class Drawn:
-    """Arrays for a random layer with corners: a zero input, weights of exactly 0 and 1."""
+    """Arrays of a random layer with corner cases: a zero input, and weights at the ends of their range."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.out, self.inputs, self.batch = shape
@@ -60,7 +60,7 @@ class Drawn:
         return weight
 
     def check(self, function: Any, *parameters: tuple[Any, Any]) -> None:
-        """Compare the output and every gradient; the gradients are added to ones."""
+        """Compare the output and every gradient with autograd's; parameters' gradients were added to ones."""
         tensors = [torch.tensor(value, requires_grad=True) for value, _ in parameters]
         x = torch.tensor(self.x.T.copy(), requires_grad=True)
         expected = function(x, *tensors)
@@ -82,7 +82,7 @@ def d(request: pytest.FixtureRequest) -> Drawn:
 
 
 def test_nau(d):
-    """NAU, and NAC+ given its weights, have a sum's gradients."""
+    """NAU, and NAC+ with given weights, have the gradients of a sum."""
     w = d.weight()
     w_grad, bias = np.ones_like(w), np.zeros((1, d.out))
     g.affine_forward(w, bias, PLAIN, d.x, d.rows(d.out), d.y)
@@ -92,7 +92,7 @@ def test_nau(d):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_affine(d, activation):
-    """An affine layer has its gradients through each activation."""
+    """An affine layer has autograd's gradients with each activation."""
     w, bias, z = d.weight(-3, 3), d.rng.normal(size=(1, d.out)), d.rows(d.out)
     w_grad, bias_grad = np.ones_like(w), np.ones_like(bias)
     g.affine_forward(w, bias, activation, d.x, z, d.y)
@@ -101,7 +101,7 @@ def test_affine(d, activation):
 
 
 def test_nmu(d):
-    """A product has its gradients, where a factor is zero too: W = 1 and x = 0."""
+    """An NMU has the gradients of a product, also at a zero factor (W = 1 and x = 0)."""
     w, before = d.weight(0, 1), d.rows(d.inputs)
     d.x[-1, 1] = 0
     w_grad = np.ones_like(w)
@@ -113,7 +113,7 @@ def test_nmu(d):
 
 
 def test_nac_mul(d):
-    """A product in log space has its gradients, at x = 0 too."""
+    """A product in log space has autograd's gradients, also at x = 0."""
     w, logs = d.weight(), d.rows(d.inputs)
     w_grad = np.ones_like(w)
     g.nac_mul_forward(w, d.x, False, logs, d.y)
@@ -124,8 +124,8 @@ def test_nac_mul(d):
 @pytest.mark.parametrize("gate", [1.0, 60.0])
 @pytest.mark.parametrize("shared", [True, False])
 def test_nalu(d, shared, gate):
-    """A NALU has its gradients, with shared and separate weights, and with saturated gates."""
-    d.x[:] = np.where(d.x == 0, 0, d.x + np.sign(d.x) / 2)  # apart from the kink, nothing is steep
+    """A NALU has autograd's gradients, with shared and separate weights, and with saturated gates."""
+    d.x[:] = np.where(d.x == 0, 0, d.x + np.sign(d.x) / 2)  # avoid steep slopes near 0
     w_add, w_gate = d.weight(), gate * d.weight()
     w_mul = w_add if shared else d.weight()
     add_grad, gate_grad = np.ones_like(w_add), np.ones_like(w_gate)
@@ -144,7 +144,7 @@ def test_nalu(d, shared, gate):
 
 @pytest.mark.parametrize("gate", [1.0, 60.0])
 def test_gated(d, gate):
-    """A gated NAU/NMU has its gradients, with saturated gates too."""
+    """A gated NAU/NMU has autograd's gradients, also with saturated gates."""
     w_add, w_mul, w_gate = d.weight(), d.weight(0, 1), gate * d.weight()
     add_grad, mul_grad, gate_grad = (np.ones_like(w_add) for _ in range(3))
     before, sums, products, gates = d.rows(d.inputs), d.rows(d.out), d.rows(d.out), d.rows(d.out)
@@ -157,7 +157,7 @@ def test_gated(d, gate):
 
 
 def test_unwanted_gradients_cost_nothing(d):
-    """Without rows, the inputs' gradient is skipped, and the weights' gradient is the same."""
+    """With an empty array for the inputs' gradient, that gradient is skipped, and the weights' gradient is the same."""
     w, before = d.weight(0, 1), d.rows(d.inputs)
     found = []
     for x_grad in (np.zeros_like(d.x), np.zeros((0, d.batch))):
@@ -169,7 +169,7 @@ def test_unwanted_gradients_cost_nothing(d):
 
 
 def test_nac_weights():
-    """tanh(Ŵ) ⊙ σ(M̂) has its gradients, saturated too."""
+    """tanh(Ŵ) ⊙ σ(M̂) has autograd's gradients, also where it is saturated."""
     rng = np.random.default_rng(0)
     values = [np.append(rng.normal(size=20), [0.0, 40.0, -40.0, 8.0]) for _ in range(2)]
     w, w_grad = np.empty(24), rng.normal(size=24)
@@ -186,7 +186,7 @@ def test_nac_weights():
 
 
 def test_sigmoid_weights():
-    """σ(Ŵ) has its gradient, saturated too."""
+    """σ(Ŵ) has autograd's gradient, also where it is saturated."""
     value = np.linspace(-50, 50, 21)
     w, w_grad, found = np.empty(21), np.linspace(-1, 2, 21), np.empty(21)
     of_weights.sigmoid_weight_forward(value, w)
@@ -200,7 +200,7 @@ def test_sigmoid_weights():
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 1.0)])
 def test_clamped_weights(low, high):
-    """A clamp's gradient passes within the bounds and on them."""
+    """The gradient passes through a clamp within the bounds and on them."""
     value = np.array([-7.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, np.nan])
     w, w_grad, found = np.empty(8), np.arange(1.0, 9.0), np.empty(8)
     of_weights.clamp_weight_forward(value, low, high, w)

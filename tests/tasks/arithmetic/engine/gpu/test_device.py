@@ -1,4 +1,4 @@
-"""The fused GPU engine on a GPU, if there is one: bits equal to its emulation's, on which the other tests run."""
+"""The fused GPU engine on a real GPU: its bits equal those of the emulation that the other tests use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TRAINED = [name for name in MODELS if GpuEngine(emulated=True).refuses(small_ce
 @pytest.mark.parametrize("model", _TRAINED)
 @pytest.mark.parametrize("sizes", [(4, 2, 16), (37, 3, 70)])
 def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]) -> None:
-    """Weights, moments and errors after some updates are bit for bit the emulation's."""
+    """Weights, moments and errors after some updates have the bits of the emulation."""
     inputs, hidden, batch = sizes
     changes = {} if inputs == 4 else {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
     cell = small_cell(model, input_size=inputs, hidden_size=hidden, batch_size=batch, **changes)
@@ -46,15 +46,15 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
         np.testing.assert_array_equal(found[0][name], value, err_msg=name)
 
 
-def test_on_the_cpu_it_says_what_to_do() -> None:
-    """Asked to train on the CPU, it names the right engine."""
+def test_on_the_cpu_the_right_engine_is_named() -> None:
+    """Training on the CPU is refused with the name of the right engine."""
     with pytest.raises(DeviceError, match="--engine fused"):
         ENGINES["fused-gpu"].start(small_pack(0), device="cpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_it_says_what_to_do() -> None:
-    """Asked to train on a missing GPU, it names the option that helps; and it counts no blocks."""
+def test_without_a_gpu_the_right_option_is_named() -> None:
+    """Training on a missing GPU is refused with the option that helps, and the number of blocks is unknown."""
     engine: Any = ENGINES["fused-gpu"]
     pack: Pack = small_pack(0)
     with pytest.raises(DeviceError, match="--device cpu"):

@@ -1,4 +1,4 @@
-"""Trials of one seed in one block: each has the bits that it has alone, in any block."""
+"""Trials of one seed in one block: each has the bits of a trial alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks
 from tasks.arithmetic.engine.gpu.groups import deal, same_rows
 from tests.tasks.arithmetic.engine.gpu.test_phases import CELLS, cell_of
 
-# Those whose shape `make test` compiles for other tests as well.
+# Cells whose shape `make test` compiles for other tests, too.
 _QUICK = {"NMU, hidden 10", "gated-NAU-NMU"}
 
 Bits = dict[str, npt.NDArray[Any]]
 
 
 def cells_of(name: str) -> list[Cell]:
-    """Return five cells of one shape with different training, the last of them with other rows."""
+    """Return five cells of one shape with different training; the last cell has other rows."""
     cell = cell_of(name).replace(sparsity_start=5, sparsity_end=15)
     return [
         cell, cell.replace(sparsity_strength=0.0), cell.replace(learning_rate=0.01), cell.replace(sparsity_end=25),
@@ -34,7 +34,7 @@ def cells_of(name: str) -> list[Cell]:
 
 
 def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> Bits:
-    """Train trials in blocks of at most `most`, in the second half without the first trial."""
+    """Train trials in blocks of at most `most`; the first trial stops after 12 of 20 updates."""
     arrays = GpuArrays(trials, None, partial(EmulatedBlocks, most=most, backwards=backwards))
     which = np.arange(len(trials))
     arrays.update(which, 0, 12)
@@ -49,8 +49,8 @@ def assert_same(actual: Bits, expected: Bits, order: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in CELLS])
-def test_a_trial_in_a_block_of_several_has_the_bits_that_it_has_alone(name):
-    """Trials of four cells of three seeds, and one with other rows, have equal bits in groups and alone."""
+def test_a_trial_has_the_same_bits_in_a_block_and_alone(name):
+    """Trials of five cells and three seeds have the same bits in blocks of several trials as alone."""
     trials = [Trial(cell, seed) for seed in range(3) for cell in cells_of(name)]
     alone = trained(trials, 1)
     assert_same(trained(trials, 4), alone, range(len(trials)))
@@ -77,8 +77,8 @@ def test_nan_in_one_trial_of_a_block_touches_no_other():
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 5), st.randoms())
-def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most, random):
-    """Blocks are neither too large nor mixed, have each trial once, and are as few as possible."""
+def test_each_trial_is_in_one_block_with_its_rows(rows, most, random):
+    """Each trial is in one block; blocks have equal rows and at most `most` trials, and are as few as possible."""
     seen = np.array(rows, np.int64)
     which = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
     dealt = deal(which, seen, most)
@@ -91,7 +91,7 @@ def test_each_trial_is_dealt_to_one_block_of_those_that_see_its_rows(rows, most,
 
 
 def test_rows_are_the_same_for_equal_seeds_and_ranges_only():
-    """Rows differ for another range, and for another seed, in the upper half of its bits too."""
+    """Trials have different rows if their ranges or any bits of their seeds differ."""
     low, two = ((1.0, 2.0),), ((-2.0, -1.0), (1.0, 2.0))
     seeds = np.array([1, 1, 1, 1 + (1 << 32)], np.uint64)
     assert same_rows(seeds, [low, low, two, low]).tolist() == [0, 0, 1, 2]

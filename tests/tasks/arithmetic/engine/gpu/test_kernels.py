@@ -19,7 +19,7 @@ from tasks.arithmetic.engine.gpu.layout import new_layout
 from tasks.arithmetic.engine.gpu.shape import Shape
 from tests.study.builders import small_cell
 
-# Each with another family of units, half of them for the oldest device.
+# Each cell has another family of units; half of them are compiled for the oldest device.
 _ALONE = {"task": "single-module", "input_size": 10, "hidden_size": None}
 _CELLS: dict[str, tuple[str, dict[str, Any], tuple[int, int]]] = {
     **{model: (model, {}, (9, 0)) for model in ("NMU", "linear")},
@@ -31,7 +31,7 @@ _QUICK = ("NMU", "NALU", "NMU, one layer")
 
 
 def asked(cell: Any) -> tuple[Shape, Choices]:
-    """Return the engine's compilation requests for a cell."""
+    """Return the shape and choices that the engine compiles for a cell."""
 
     class Asked(EmulatedBlocks):
         def __init__(self, shape: Shape, choices: Choices, *others: Any) -> None:
@@ -55,15 +55,15 @@ def compiled(name: str) -> tuple[dict[str, str], Any]:
         return made[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        here = SimpleNamespace(compute_capability=capability)  # numba asks the driver what to compile for
+        here = SimpleNamespace(compute_capability=capability)  # numba reads the capability from the current device
         patch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
         patch.setattr(kernels, "to_ptx", recorded)
         return made, kernels.compile_kernels(new_layout(shape), choices, capability)
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in _CELLS])
-def test_kernels_compile_to_what_the_cpu_computes(name):
-    """The code has no fused product and sum, no calls, and no float64 in training."""
+def test_kernels_compile_without_instructions_that_change_bits(name):
+    """Kernels have no fused multiply-adds, no calls, and no float64 in training, so that bits equal the CPU's."""
     made, codes = compiled(name)
     assert all(len(code.code) > 0 for code in codes)
     for kernel, ptx in made.items():
@@ -76,7 +76,7 @@ def test_kernels_compile_to_what_the_cpu_computes(name):
 
 
 def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
-    """Compiled code is found again under its key alone; a read-only disk costs time only."""
+    """Compiled code is found again by its key; with a read-only disk it is compiled each time."""
     codes = compiled("NMU")[1]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert device._read_cache(b"one") is None
@@ -96,7 +96,7 @@ _PHASES = {
 
 
 def _called(node: ast.AST) -> list[str]:
-    """List the phases and barriers called in a function's text, in order; a loop over threads ends with a barrier."""
+    """List the phases called in a syntax tree, with "|" for each barrier and each end of a loop over threads."""
     found: list[str] = []
     for child in ast.iter_child_nodes(node):
         found += _called(child)
@@ -111,7 +111,7 @@ def _called(node: ast.AST) -> list[str]:
     return found
 
 
-def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
+def test_barriers_follow_the_emulations_loops_over_threads():
     """The kernel calls the phases in the emulation's order, with a barrier after each of its loops over threads."""
 
     def calls(function: Any) -> list[str]:
@@ -121,7 +121,7 @@ def test_a_barrier_stands_wherever_the_emulation_ends_a_loop_over_threads():
 
     kernel, loop = calls(kernels.new_train), calls(emulated._train)
     assert kernel.count("|") >= 10
-    # Before the first and after the last phase of an iteration, threads touch only their own numbers.
+    # Around an iteration's phases, threads use only their own numbers.
     body = slice(kernel.index("draw"), kernel.index("store"))
     assert kernel[body] == loop[loop.index("draw") : loop.index("store")]
     assert kernel[: body.start][-1] == "|"

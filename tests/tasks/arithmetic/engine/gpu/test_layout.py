@@ -37,7 +37,7 @@ SHAPES = st.one_of(_TWO_LAYERS, _ONE_LAYER).filter(lambda shape: refusal(shape) 
 
 @given(SHAPES)
 def test_each_piece_of_work_is_done_by_one_thread(shape):
-    """Slices cover a row's features, groups the outputs, and owners the weights, each once."""
+    """Slices cover each feature of a row, groups each output, and owners each weight, exactly once."""
     layout = new_layout(shape)
     threads, quads = layout.threads, layout.quads
     drawn = [
@@ -52,12 +52,12 @@ def test_each_piece_of_work_is_done_by_one_thread(shape):
     assert layout.groups * layout.parts * quads <= threads
     assert layout.groups * layout.outputs >= layout.log_slopes + shape.hidden * layout.logs
     assert layout.rounds * threads >= shape.hidden * layout.features > (layout.rounds - 1) * threads
-    assert 2 * shape.hidden + 1 <= threads  # second layer, its bias, and the first's
+    assert 2 * shape.hidden + 1 <= threads  # weights of the second layer, its bias, and the first layer's biases
 
 
 @given(SHAPES)
 def test_a_block_fits_and_its_parts_do_not_overlap(shape):
-    """Each offset is a multiple of four numbers, in order; each device from 7.0 on has room for one trial."""
+    """Offsets ascend in multiples of four numbers; one trial fits on each device of capability 7.0 or later."""
     layout = new_layout(shape)
     common = [layout.at_subsets, layout.at_subset_sums, layout.at_inputs]
     own = [
@@ -83,7 +83,7 @@ def test_a_block_fits_and_its_parts_do_not_overlap(shape):
 
 @given(SHAPES, st.integers(1, MOST_TOGETHER))
 def test_sums_of_subsets_are_shared_out_among_the_trials_of_a_block(shape, trials):
-    """Each warp's part is done by one trial's threads, as in `subsets`."""
+    """Each warp's part of the sums belongs to the threads of one trial, as in the phase `subsets`."""
     warps = new_layout(shape).threads // 32
     of_trial = [warp * trials // warps for warp in range(warps)]
     assert set(of_trial) == set(range(trials))
@@ -101,7 +101,7 @@ def test_a_block_trains_as_many_trials_as_have_room():
 @pytest.mark.parametrize("model", _MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("hidden", [2, 10])
 def test_the_published_shapes_are_taken(model, hidden):
-    """The published study fits: 100 inputs, up to ten hidden units, each model."""
+    """All models of the published study fit, with 100 inputs and up to ten hidden units."""
     shape = Shape(100, hidden, 128, 2, CODES[model.first], CODES[model.second], ())
     assert refusal(shape) is None
 
@@ -126,16 +126,16 @@ def test_too_large_shapes_are_refused(inputs, hidden, first, said):
     assert said.strip() in reason
 
 
-def test_rows_at_a_time_do_not_exceed_what_a_batch_needs():
-    """A small batch is processed in as many rows as it has, rounded up to a power of two."""
+def test_rows_per_pass_do_not_exceed_a_small_batch():
+    """A small batch is processed in one pass of as many rows, rounded up to a power of two."""
     shape = Shape(4, 2, 13, 2, CODES["NAU"], CODES["NMU"], ())
     assert Layout(shape, 16).slices == 8
     assert new_layout(shape).rows == 16
     assert math.ceil(13 / new_layout(shape).rows) == 1
 
 
-def test_memory_is_that_of_the_trials_and_of_their_rows():
-    """The estimate grows by three numbers a parameter and a trial's tables."""
+def test_memory_covers_the_trials_and_their_rows():
+    """The estimate of memory grows by three numbers per parameter and by each trial's tables."""
     engine = GpuEngine(emulated=True)
     first, second = (engine.memory_mb(small_pack(*range(n), hidden_size=10)) for n in (1, 2))
     assert second - first == pytest.approx(4 * (3 * (4 * 10 + 10) + 64) / 2**20)

@@ -25,7 +25,7 @@ from tasks.arithmetic.engine.torch.step import sparsity_strengths
 from tests.study.builders import small_cell
 
 ONE_LAYER: dict[str, Any] = {"task": "single-module", "hidden_size": None}
-# Every family of a first and of a second layer, every kind of weight; two passes over a batch, and slices of a row.
+# Every family of first and second layers and every kind of weight; two passes over a batch, and slices of a row.
 # The default sizes are those of the contract of all engines, and are compiled once.
 CELLS: dict[str, dict[str, Any]] = {
     "NMU": {"input_size": 100, "batch_size": 128, "hidden_size": 2},
@@ -68,7 +68,7 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 
 
 def test_an_update_is_that_of_the_fused_engine(cell):
-    """Evaluation, gradient and update agree with the other engine's up to last bits."""
+    """Evaluation, gradient and update agree with those of the fused CPU engine up to the last bits."""
     trials = [Trial(cell, seed) for seed in range(3)]
     here, there, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
     metrics = here.evaluate(which)()
@@ -83,7 +83,7 @@ def test_an_update_is_that_of_the_fused_engine(cell):
 
 
 def test_the_order_of_threads_is_of_no_consequence(cell):
-    """Threads in reverse order give the same bits: no phase reads the writes of other threads in it."""
+    """Threads in reverse order give the same bits, since no phase reads other threads' writes of the same phase."""
     trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
     for backwards in (False, True):
         arrays = GpuArrays(trials, None, partial(EmulatedBlocks, backwards=backwards))
@@ -95,7 +95,7 @@ def test_the_order_of_threads_is_of_no_consequence(cell):
 
 @pytest.mark.parametrize("ranges", [((1.1, 1.2),), ((-2.0, -1.0), (1.0, 2.0))])
 def test_inputs_are_the_bits_of_the_stream(ranges):
-    """Drawn rows are the portable stream's, with 64-bit seeds too; those past the end repeat the first."""
+    """Drawn rows have the portable stream's bits, also with 64-bit seeds; rows past the end repeat the first row."""
     cell = small_cell(
         "NALU", task="arithmetic", subset_ratio=0.25, overlap_ratio=0.5, input_size=37, batch_size=70,
         interpolation_range=ranges,
@@ -128,7 +128,7 @@ def _layout_of(cell: Cell) -> Layout:
 def _drawn(
     layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool, trials: int
 ) -> np.ndarray:
-    """Run the phase that draws, for all threads, and return the inputs."""
+    """Run the drawing phase for all threads, and return the inputs, [rows, features]."""
     draw, threads = new_draw(layout), layout.threads
 
     @nb.njit(error_model="numpy")  # type: ignore[untyped-decorator]
@@ -145,7 +145,7 @@ def _drawn(
 
 @pytest.mark.parametrize("scaling", ["linear", "exponential"])
 def test_the_schedule_is_that_of_the_other_engines(scaling):
-    """λ is 0 up to its start, exact from its end on, and within float32's rounding in between."""
+    """λ is 0 up to its start, exact from its end on, and equal up to float32's rounding in between."""
     linear = scaling == "linear"
     changes = {"sparsity_start": 1_000_003, "sparsity_end": 2_000_000} if linear else {}
     cell = small_cell(sparsity_scaling=scaling, **{"sparsity_start": None, "sparsity_end": None, **changes})

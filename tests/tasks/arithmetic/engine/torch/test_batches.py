@@ -1,4 +1,4 @@
-"""Batches shared by trials: drawn once, with each trial's bits as alone."""
+"""Batches shared by trials: drawn once, with the bits of each trial alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.study.builders import small_cell
 
 RATES = [small_cell(learning_rate=rate) for rate in (1e-3, 2e-3, 3e-3)]
 FAR = small_cell(interpolation_range=((-2.0, -1.0), (1.0, 2.0)))
-# Trials, and the number of them that draw.
+# Trials, and the number of draws in an iteration.
 PACKS = {
     "of one seed": ([Trial(cell, 5) for cell in RATES], 1),
     "cell by cell": ([Trial(cell, seed) for cell in RATES for seed in (0, 1, 5)], 3),
@@ -37,7 +37,7 @@ def new_batches(trials: Sequence[Trial]) -> Batches:
 
 
 @pytest.mark.parametrize("name", PACKS)
-def test_each_trial_sees_what_it_sees_alone(name):
+def test_each_trial_has_the_same_rows_as_alone(name):
     """Inputs and targets of a trial are the same bits in any pack, in every iteration."""
     trials, _ = PACKS[name]
     together, alone = new_batches(trials), [new_batches([trial]) for trial in trials]
@@ -51,7 +51,7 @@ def test_each_trial_sees_what_it_sees_alone(name):
 
 @pytest.mark.parametrize("name", PACKS)
 def test_a_seed_is_drawn_once(name, monkeypatch):
-    """If half of the draws or more would be repeated, trials of one seed and range draw once."""
+    """Trials of one seed and range draw once, if that saves at least half of the draws."""
     trials, draws = PACKS[name]
     drawn = []
 
@@ -83,8 +83,8 @@ def test_sharing_changes_no_weight(model):
         assert weights_of(trials[k]) == [together[k]]
 
 
-def test_those_that_go_on_share_after_others_end():
-    """After other trials end, the remaining ones have the inputs that they have alone, shared or not."""
+def test_remaining_trials_share_after_others_end():
+    """After other trials end, the remaining trials have the same inputs as alone, shared or not."""
 
     def cell(rate: float) -> Cell:
         return small_cell("linear", learning_rate=rate, stop="when_decided")

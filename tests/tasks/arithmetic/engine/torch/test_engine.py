@@ -15,7 +15,7 @@ from tests.study.builders import small_cell
 
 @pytest.fixture
 def threads() -> Iterator[int]:
-    """Set several torch threads, as in a process that does more than train."""
+    """Set torch to two threads, as in a process that does more than train, and yield their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield 2
@@ -23,7 +23,7 @@ def threads() -> Iterator[int]:
 
 
 def test_threads_of_the_process_change_no_trial(threads):
-    """A trial is the same alone and in a pack with any number of torch threads, which is kept."""
+    """A trial has the same results alone and in a pack, with any number of torch threads; that number is kept."""
     cell = small_cell(
         task="arithmetic", input_size=100, subset_ratio=0.25, overlap_ratio=0.5, hidden_size=10, batch_size=128
     )

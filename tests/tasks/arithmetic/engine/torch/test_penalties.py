@@ -26,7 +26,7 @@ UPDATES = 41
 
 
 def plain_trial(cell: Cell, seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Train one trial by torch's own optimiser, with every part of the loss written out."""
+    """Train one trial by torch's own optimiser and the published loss, and return the first layer's weights."""
     typed, trial = typed_cell(cell), Trial(cell, seed)
     task = task_of(typed)
     masks = torch.from_numpy(masks_of(task, np.array([seed], np.uint64)))
@@ -59,7 +59,7 @@ def plain_trial(cell: Cell, seed: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def sparsity_of(cell: Any, layer: nn.Module, iteration: int) -> Tensor:
-    """Compute the published regulariser of a unit, with its growing strength."""
+    """Return a unit's published regulariser times its strength at an iteration; 0 for units without bounds."""
     if not cell.network.has_bounds:
         return torch.zeros(())
     share = np.clip((iteration - cell.sparsity_start) / (cell.sparsity_end - cell.sparsity_start), 0, 1)
@@ -92,7 +92,7 @@ CELLS: dict[str, Cell] = {
 def test_a_trial_moves_as_in_a_plain_loop(name):
     """After 41 updates, weights equal those of torch's own optimiser on the published loss."""
     cell = CELLS[name]
-    if name == "iNALU-Primer":  # where it is on at any error
+    if name == "iNALU-Primer":  # set the last error so that the push is on
         cell = cell.replace(interpolation_range=((1.0, 1.1),))
     training = ENGINES["torch"].start(Pack(tuple(Trial(cell, seed) for seed in range(3))), device="cpu")
     training.advance(1e9)
@@ -108,8 +108,8 @@ def penalties_of(cell: Cell) -> Penalties:
     return TorchTensors([Trial(cell, seed) for seed in range(2)], "cpu")._penalties
 
 
-def test_l1_grows_tenfold_every_ten_thousand_iterations():
-    """The strength of the L1 penalty at an iteration is the published one."""
+def test_the_strength_of_l1_is_the_published_one():
+    """The strength of the L1 penalty grows tenfold every ten thousand iterations, as published."""
     cell = small_cell("RealNPU", **MODULE, l1_strength=1e-7, l1_first_strength=1e-9)
     penalties, none = penalties_of(cell), np.zeros(2, np.float32)
     for iteration, expected in ((0, 1e-9), (9_999, 1e-9), (10_000, 1e-8), (20_000, 1e-7), (10**6, 1e-7)):
@@ -117,8 +117,8 @@ def test_l1_grows_tenfold_every_ten_thousand_iterations():
         assert strengths.tolist() == pytest.approx([expected] * 2, rel=1e-6)
 
 
-def test_the_push_outward_is_of_trials_that_have_learned():
-    """The push is on from its first iteration, and only if the last validation MSE is below 1."""
+def test_only_learned_trials_are_pushed_outward():
+    """A trial is pushed outward from the first iteration of the push, if its last validation MSE is below 1."""
     cell = small_cell("iNALU", **MODULE, outward_strength=0.05, outward_start=100)
     penalties, none = penalties_of(cell), np.zeros(2, np.float32)
     mse = np.array([0.5, 1.5], np.float32)
@@ -127,7 +127,7 @@ def test_the_push_outward_is_of_trials_that_have_learned():
     assert strengths.tolist() == pytest.approx([0.05, 0.0])
 
 
-def test_limits_are_of_each_trial():
+def test_gradients_are_limited_per_trial():
     """A trial's gradient is limited by its own norm, and keeps its direction."""
     tensors = TorchTensors([Trial(CELLS["NMRU"], seed) for seed in range(3)], "cpu")
     (parameter,) = tensors._network.parameters()

@@ -14,7 +14,7 @@ from tests.engines import ENGINES
 from tests.study.builders import small_cell
 from units.inalu_training import PRIMER, INALUTraining
 
-# A rate that moves nothing: the error is constant until a restart.
+# With this tiny learning rate, the error is constant until a restart.
 STILL: dict[str, Any] = {
     "task": "single-module",
     "input_size": 2,
@@ -33,7 +33,7 @@ def training_of(seeds: range, **changes: Any) -> Training:
 
 
 def starts_by_definition(rule: INALUTraining, losses: list[float], iterations: int, every: int) -> list[int]:
-    """Return the iterations after which a trial restarts, from its losses at each iteration."""
+    """Return the iterations of a trial's restarts, computed from its losses at every `every`th iteration."""
     starts, since = [], 0
     for iteration in range(iterations + 1):
         stored = [losses[k // every] for k in range(since, iteration + 1)]
@@ -44,8 +44,8 @@ def starts_by_definition(rule: INALUTraining, losses: list[float], iterations: i
 
 
 @pytest.mark.parametrize("rate", [1e-30, 1e-2])
-def test_trials_start_anew_when_their_error_is_high_and_does_not_fall(rate):
-    """Restarts are those of the definition, and each changes the parameters."""
+def test_trials_restart_when_their_error_stays_high(rate):
+    """Restarts occur at the iterations of the definition, and each changes the parameters."""
     training = training_of(range(6), learning_rate=rate)
     seen: list[dict[int, Any]] = [{} for _ in range(6)]
     while not training.done:
@@ -65,8 +65,8 @@ def test_trials_start_anew_when_their_error_is_high_and_does_not_fall(rate):
         assert all(list(starts)[:2] == [0, 21] for starts in seen)
 
 
-def test_new_starts_are_drawn_as_the_first_ones_are():
-    """Parameters after restarts have the mean and the spread of the Primer's start."""
+def test_restarts_have_the_initial_distribution():
+    """Parameters after restarts have the mean and the deviation of the Primer's initial distribution."""
     training = training_of(range(400), iterations=20)
     training.advance(1e9)
     arrays = training.checkpoint().arrays
@@ -79,7 +79,7 @@ def test_new_starts_are_drawn_as_the_first_ones_are():
     assert any(array.any() for array in moments)  # Adam's state is kept
 
 
-def test_a_trial_that_has_learned_stays():
+def test_a_learned_trial_does_not_restart():
     """A trial with an error of at most 1 doesn't restart."""
     training = training_of(range(4), interpolation_range=((1.0, 1.1),), operation="mul")
     training.advance(1e9)

@@ -42,14 +42,14 @@ def flat(seed: int) -> Flat:
     generator = torch.Generator().manual_seed(seed)
     total = TRIALS * sum(SIZES)
     weight = torch.rand(total, generator=generator)
-    weight[:4] = torch.tensor([0.0, 1.0, 0.5, torch.nan])  # the kinks, and a trial that is NaN
+    weight[:4] = torch.tensor([0.0, 1.0, 0.5, torch.nan])  # the kinks, and a NaN
     return Flat(weight, torch.zeros(total), torch.zeros(total), torch.zeros(total))
 
 
 @pytest.mark.parametrize("optimizer", [ADAM, SGD, MOMENTUM])
 @pytest.mark.parametrize("squared", [False, True])
 def test_compiled_equals_portable(optimizer, squared):
-    """In each of 50 steps with the regulariser on, both give the same bits, at its kinks and for NaN too.
+    """In 50 steps with the regulariser, compiled and portable step give the same bits, also at kinks and for NaN.
 
     Adam's weights are an exception: torch's square root isn't rounded correctly on the CPU.
     """

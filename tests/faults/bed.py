@@ -176,7 +176,7 @@ class Study:
         return Store(self.root, read_only=True).study(self.name)
 
     def run(self, *more: str, kept: bool = False) -> Driver:
-        """Start a driver; `kept` runs it under `study keep`, which restarts it if it is killed."""
+        """Start a driver; if `kept`, it runs under `study keep` and so is restarted after a kill."""
         words = [
             *(["keep", "--"] if kept else []),
             "run",

@@ -30,7 +30,7 @@ def function(folder: Path) -> Spec:
 
 
 def packed(folder: Path) -> Spec:
-    """Return a study of a task and models, of which one trains in vmap and the other one trial at a time."""
+    """Return a study of a task and two models: one trains in vmap, the other one trial at a time."""
     return packed_study(folder, models=["mylab.models:mlp", "mylab.models:dropping"], **LONG)
 
 

@@ -81,7 +81,7 @@ def test_one_reference_judges_nothing(packed_lab: Path, tmp_path: Path) -> None:
 
 
 def test_references_that_do_not_count_are_dropped(packed_lab: Path, tmp_path: Path) -> None:
-    """`keep` selects references; a note counts the dropped ones, which are judged like other trials."""
+    """`keep` selects references; the dropped ones are counted in a note, and judged like other trials."""
     store = tmp_path / "studies"
     trained(reference_study(packed_lab, seeds=5), store)
     losses = [

@@ -59,7 +59,7 @@ def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
 
 @pytest.mark.parametrize("how", ["working folder", "PYTHONPATH"])
 def test_folders_named_by_the_user_are_imported(how, tmp_path):
-    """A checkout in which `python -m study` runs, and a folder in PYTHONPATH, are searched as usual."""
+    """The working folder of `python -m study`, and folders in PYTHONPATH, are searched as usual."""
     trapped = lay_traps(tmp_path, PACKAGE if how == "working folder" else "yaml.py")
     named = {"PYTHONPATH": str(tmp_path)} if how == "PYTHONPATH" else {}
     elsewhere = tmp_path / "elsewhere"

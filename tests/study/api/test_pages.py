@@ -88,7 +88,7 @@ def test_a_separate_tracking_server_is_linked(store: Path, ui: Start) -> None:
 
 
 def test_without_mlflow_there_is_an_index(store: Path, ui: Start) -> None:
-    """With tracking off `study ui` reports that there is no dashboard, and needs no port for it."""
+    """With tracking off, `study ui` reports the missing dashboard, and doesn't need a port for it."""
     process = ui("--store", str(store), "--tracking-uri", "off")
     assert lines(process, 3)[2].startswith("dashboard: none")
     assert "MLflow" not in (store / "index.html").read_text().split("</style>")[1].split('<script type="application')[0]

@@ -141,7 +141,7 @@ def test_the_queue_knows_the_node_of_a_worker():
 
 
 def test_an_idle_gpu_leaves_a_suspect_alone():
-    """An idle GPU neither repeats a suspect pack, which a core trains alone, nor takes a pack on that node."""
+    """An idle GPU doesn't repeat a suspect pack that a core trains alone, and takes no pack on that node."""
     suspect, other = packs_of(2)
     queue = PackQueue([(suspect,)], {pack.id: 0.4 for pack in (suspect, other)})
     for node in ["a", "b"]:

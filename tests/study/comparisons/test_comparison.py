@@ -95,7 +95,7 @@ def test_fields_without_effect_on_outcomes_are_ignored():
 
 
 def test_cells_without_finished_trials_are_not_compared():
-    """Without finished trials, or without cells, there is no comparison."""
+    """Without finished trials, or without cells, the list of comparisons is empty."""
     assert compared_cells(summaries_of((published_cell("NMU"), {"failed": 3, "pending": 2}))) == ()
     assert compared_cells([]) == ()
 

@@ -64,7 +64,7 @@ def test_a_file_names_tasks_models_and_units(site: Path, tmp_path: Path, task: s
 
 
 def test_an_engine_is_chosen_by_its_name(site: Path) -> None:
-    """A plug-in's family or the user may name its engine; `auto` uses it for no other cell; unknown names are refused."""
+    """A plug-in's family or the user may name its engine; `auto` doesn't use it for other cells."""
     coin, cell = canonical_cell("coins", "euro", {}), canonical_cell("simple", "NMU", {})
     assert engine_for("auto", coin, "cpu").name == engine_for("thrower", coin, "cpu").name == "thrower"
     assert engine_for("auto", cell, "cpu").name == "fused"

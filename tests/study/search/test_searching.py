@@ -235,7 +235,7 @@ def test_a_damaged_record_is_named(folder):
 
 
 def test_a_record_of_an_older_version_gets_todays_values(folder):
-    """Values in a record of version 1 are recomputed from its trials by the present definition; the search continues."""
+    """Values in a record of version 1 are recomputed from its trials by the present definition."""
     settings = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
     spec, more = (spec_of(**settings, trials=trials) for trials in (100, 150))
     search(spec, folder)

@@ -51,7 +51,7 @@ def test_a_crash_lets_the_others_end():
 
 
 def test_a_thread_that_ends_silently_is_reported():
-    """SystemExit in a worker's thread, which Python would ignore, counts as a crash of its pack."""
+    """SystemExit in a worker's thread counts as a crash of its pack, though Python ignores it."""
     bad, good = small_pack(0), small_pack(1)
 
     def work(pack: Pack) -> Iterator[Event]:

@@ -61,12 +61,12 @@ class _Dispatch(TorchDispatchMode):
         if kwargs.get("device") is not None:
             is_far, kwargs["device"] = torch.device(kwargs["device"]).type == "far", torch.device("cpu")
         self.copied_back += func in _COPIES and bool(far) and not is_far
-        found = func(*tree_map(_near, args), **tree_map(_near, kwargs))
+        result = func(*tree_map(_near, args), **tree_map(_near, kwargs))
         known = {id(tensor.near): tensor for tensor in far}
         return (
-            tree_map(lambda tensor: known[id(tensor)] if id(tensor) in known else _far(tensor), found)
+            tree_map(lambda tensor: known[id(tensor)] if id(tensor) in known else _far(tensor), result)
             if is_far
-            else found
+            else result
         )
 
 

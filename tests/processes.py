@@ -27,7 +27,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = READY_S) -> T:
+def wait_for(condition: Callable[[], T | None], event: str, timeout_s: float = READY_S) -> T:
     """Wait until a condition returns a true value, and return that.
 
     Raises:
@@ -36,7 +36,7 @@ def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = RE
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {event}")
         time.sleep(0.05)
     return value
 

@@ -59,11 +59,11 @@ class RayCluster:
         return Client(parse_address(self.url), self.token)
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], event: str) -> None:
     """Wait until a condition holds; AssertionError after the deadline names `event`."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {event}"
         time.sleep(0.1)
 
 
@@ -152,14 +152,14 @@ def bits(root: Path, study: str) -> list[Result]:
     return builders.bits(Store(root).study(study))
 
 
-def as_user(where: Path, found: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:
+def as_user(home: Path, target: RayCluster | None = None, *, token: str | None = "the cluster's") -> dict[str, str]:
     """Return a user's environment: home folder, cluster's address if any, and its token, another one, or none."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "STUDY_", "MLFLOW_"))
     }
-    environment |= {"HOME": str(where), "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
-    environment |= {} if found is None else {"STUDY_CLUSTER": found.url}
-    user_token = found.token if found is not None and token == "the cluster's" else token
+    environment |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "300"}
+    environment |= {} if target is None else {"STUDY_CLUSTER": target.url}
+    user_token = target.token if target is not None and token == "the cluster's" else token
     return environment | ({"RAY_AUTH_TOKEN": user_token} if user_token else {})
 
 

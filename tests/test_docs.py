@@ -83,11 +83,11 @@ def test_links_lead_somewhere(path: Path) -> None:
         if re.match(r"[a-z]+:", link):
             continue
         target, _, anchor = link.partition("#")
-        there = (path.parent / target).resolve() if target else path
-        assert there.exists(), link
-        assert there.is_relative_to(ROOT), link
+        linked = (path.parent / target).resolve() if target else path
+        assert linked.exists(), link
+        assert linked.is_relative_to(ROOT), link
         if anchor:
-            assert anchor in anchors(there.read_text(encoding="utf-8")), link
+            assert anchor in anchors(linked.read_text(encoding="utf-8")), link
 
 
 @every_document

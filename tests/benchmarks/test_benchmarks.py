@@ -197,8 +197,8 @@ def test_packs_of_presets_are_measured_beside_one_trial_at_a_time(tmp_path):
     """Each model of its preset has a line with both ratios."""
     words = "--presets digits-sum identity --rounds 1 --seconds 0.01 --warm 0"
     rows = measured(presets.main, tmp_path, *words.split())
-    found = [(row["preset"], row["model"], row["pack"]) for row in rows]
-    assert found == [("digits-sum", "NAU", "10"), ("identity", "tanh", "50"), ("identity", "NAU", "50")]
+    measured_packs = [(row["preset"], row["model"], row["pack"]) for row in rows]
+    assert measured_packs == [("digits-sum", "NAU", "10"), ("identity", "tanh", "50"), ("identity", "NAU", "50")]
     for row in rows:
         for way, ratio in (("plain_loop", "times_the_plain_loop"), ("alone", "times_alone")):
             times = float(row[f"us_{way}"]) / float(row["us_packed"])
@@ -317,8 +317,8 @@ def test_each_peer_trains_every_seed(tmp_path, way):
     database = tmp_path / "mlflow.db"
     assert database.exists() == ("MLflow" in way)
     if database.exists():
-        with closing(sqlite3.connect(database)) as found:
-            assert found.execute("SELECT count(*) FROM latest_metrics WHERE key = 'loss'").fetchone() == (3,)
+        with closing(sqlite3.connect(database)) as connection:
+            assert connection.execute("SELECT count(*) FROM latest_metrics WHERE key = 'loss'").fetchone() == (3,)
 
 
 def test_the_overhead_of_a_trial_excludes_start_and_training():
@@ -326,9 +326,9 @@ def test_the_overhead_of_a_trial_excludes_start_and_training():
     of_two, of_one = (peers.Key("function", way, 41, 1.0) for way in (peers.RUN, peers.LOCAL))
     assert peers.ms_a_trial(of_two, [30.0, 25.0], [6.0, 5.0]) == pytest.approx([100, 0])
     assert peers.ms_a_trial(of_one, [50.0], [6.0]) == pytest.approx([100])
-    found = peers.row(of_two, {of_two: [30, 25, 27], of_two._replace(trials=1, trial_s=0.0): [6, 5, 5]}, [])
-    assert [found[f"total_s{end}"] for end in ("", "_least", "_most")] == ["27.000", "25.000", "30.000"]
-    assert (found["ms_a_trial_most"], found["trial_s"], found["target_ms"]) == ("100.000", "1", "")
+    row = peers.row(of_two, {of_two: [30, 25, 27], of_two._replace(trials=1, trial_s=0.0): [6, 5, 5]}, [])
+    assert [row[f"total_s{end}"] for end in ("", "_least", "_most")] == ["27.000", "25.000", "30.000"]
+    assert (row["ms_a_trial_most"], row["trial_s"], row["target_ms"]) == ("100.000", "1", "")
 
 
 def test_runs_of_long_trials_have_fewer_trials():
@@ -409,11 +409,11 @@ def test_the_plain_loop_computes_what_the_network_does(model):
     """Plain layers and regulariser give the numbers and gradients of the project's units."""
     torch.manual_seed(1)
     network, x = Network(MODELS[model], 100, 3), torch.empty(16, 100).uniform_(1, 2)
-    found = []
+    outputs_and_gradients = []
     for y in (output(network, x), network(x)):
         gradients = torch.autograd.grad(y.log().mean(), list(network.parameters()), allow_unused=True)
-        found.append((y.detach(), gradients))
-    (ours, our_gradients), (theirs, their_gradients) = found
+        outputs_and_gradients.append((y.detach(), gradients))
+    (ours, our_gradients), (theirs, their_gradients) = outputs_and_gradients
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     for actual, reference in zip(our_gradients, their_gradients, strict=True):
         torch.testing.assert_close(actual, reference, rtol=1e-3, atol=1e-3, equal_nan=True)
@@ -444,11 +444,11 @@ def test_misses_of_intervals_are_counted(rate):
     def study(rng, n):
         return None if rng.random() < 0.5 else (0.0, 1.0) if rng.random() < rate else (2.0, 3.0)
 
-    found = coverage.measured(study, 0.5, np.random.default_rng(1), 10, 4000)
-    assert float(found["with_interval"]) == pytest.approx(0.5, abs=0.03)
-    assert float(found["coverage"]) == pytest.approx(rate, abs=0.04)
-    assert float(found["all_above"]) == pytest.approx(1 - rate, abs=0.04)
-    assert float(found["all_below"]) == 0
+    row = coverage.measured(study, 0.5, np.random.default_rng(1), 10, 4000)
+    assert float(row["with_interval"]) == pytest.approx(0.5, abs=0.03)
+    assert float(row["coverage"]) == pytest.approx(rate, abs=0.04)
+    assert float(row["all_above"]) == pytest.approx(1 - rate, abs=0.04)
+    assert float(row["all_below"]) == 0
 
 
 def simulated_thrice(main, folder):
@@ -524,8 +524,8 @@ def test_the_distance_of_a_profile_is_the_greatest_at_any_threshold(apart):
     values = np.random.default_rng(0).normal(size=(9, 3)) + apart * np.arange(3)
     at = np.sort(np.concatenate([np.linspace(-4, 9, 20_001), values.ravel(), values.ravel() - 1e-9]))
     true = np.mean([stats.norm.cdf(at - shift) for shift in apart * np.arange(3)], axis=0)
-    there = np.mean(values.ravel()[:, None] <= at, axis=0)
-    assert robust.greatest_distance(law, values) == pytest.approx(np.abs(there - true).max(), abs=1e-3)
+    empirical = np.mean(values.ravel()[:, None] <= at, axis=0)
+    assert robust.greatest_distance(law, values) == pytest.approx(np.abs(empirical - true).max(), abs=1e-3)
 
 
 def test_seeds_of_synthetic_studies_are_shared_or_not():
@@ -745,8 +745,8 @@ def test_verdicts_that_differ_are_seen():
     other = replace(fixed, solved=100, unsolved=300)
     better, worse = (Verdict(cell, cell, 20, True, p_value=0.01, wins=w, losses=20 - w) for w in (18, 2))
     unsure = Verdict(cell, cell, 20, False, p_value=0.2, wins=3, losses=0)
-    found = [until.apart_row("", fixed, other, v) for v in (better, worse, unsure)]
-    assert [(row["verdict"], row["agrees"]) for row in found] == [
+    rows = [until.apart_row("", fixed, other, v) for v in (better, worse, unsure)]
+    assert [(row["verdict"], row["agrees"]) for row in rows] == [
         ("better", "yes"),
         ("worse", "no"),
         ("not told apart", "no"),

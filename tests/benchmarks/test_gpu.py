@@ -46,10 +46,10 @@ def read(file: Path) -> list[dict[str, str]]:
 def test_without_a_gpu_the_reason_is_one_line(tmp_path, capfd):
     """Without a GPU, nothing is written, the reason is one line, and the exit code is 2."""
     assert main(["--out", str(tmp_path / "out")]) == 2
-    said = capfd.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert "torch sees no GPU here" in said.err
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "torch sees no GPU here" in captured.err
     assert not (tmp_path / "out").exists()
 
 
@@ -80,9 +80,9 @@ class Wrong(EmulatedBlocks):
     """Blocks with one wrong bit in one weight."""
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        found = super().read()
-        found[0].view(np.uint32)[-1, -1] ^= 1
-        return found
+        arrays = super().read()
+        arrays[0].view(np.uint32)[-1, -1] ^= 1
+        return arrays
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_a_failing_part_does_not_stop_the_others(tmp_path, monkeypatch, capfd):
 def test_models_are_left_out_when_time_is_up(tmp_path, capfd):
     """A part without measurements fails, and names the models that it left out."""
     assert main([*SHORT, "--only", "models", "--models-s", "-1", "--out", str(tmp_path)]) == 1
-    said = capfd.readouterr().err
-    assert "left out, since -1 s are up: NMU 4 2" in said
-    assert "nothing was measured" in said
+    errors = capfd.readouterr().err
+    assert "left out, since -1 s are up: NMU 4 2" in errors
+    assert "nothing was measured" in errors
 
 
 @pytest.mark.slow
@@ -177,9 +177,9 @@ def test_estimates_are_issue_slots_over_instructions():
 def test_goals_are_reported_as_reached_or_not(goal, reached):
     """The best pack of the NMU with 100 inputs and 2 hidden units decides on a goal."""
     row: dict[str, Any] = {"model": "NMU", "input_size": 100, "hidden_size": 2, "million_per_s": goal}
-    found = speed.wanted([row | {"million_per_s": "1"}, row, row | {"input_size": 4, "million_per_s": "99"}])
-    assert found["25 million/s"] == reached
-    assert found["60 million/s"] == "not reached"
+    goals = speed.wanted([row | {"million_per_s": "1"}, row, row | {"input_size": 4, "million_per_s": "99"}])
+    assert goals["25 million/s"] == reached
+    assert goals["60 million/s"] == "not reached"
     assert speed.wanted([]) == {}
 
 
@@ -187,8 +187,8 @@ def test_goals_are_reported_as_reached_or_not(goal, reached):
 @pytest.mark.parametrize("hidden", [2, 10])
 def test_the_kernel_that_only_draws_has_all_its_instructions(hidden, monkeypatch):
     """The kernel's code has the stream's products, the stores to shared memory, the sums, and a barrier."""
-    here = SimpleNamespace(compute_capability=(9, 0))
-    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
+    current_device = SimpleNamespace(compute_capability=(9, 0))
+    monkeypatch.setattr("numba.cuda.dispatcher.get_current_device", lambda: current_device)
     layout = _layout(published_cell("NMU", 100, hidden))
     ptx = floor.draws_ptx(layout, (9, 0), 64)
     assert ".entry draws(" in ptx

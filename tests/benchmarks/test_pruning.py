@@ -36,9 +36,9 @@ def test_a_replay_counts_steps_and_says_what_was_lost() -> None:
 def test_each_rule_keeps_the_best_of_constant_trials(rule: str) -> None:
     """Each rule stops some trials, and keeps the best if it comes first."""
     curves = [[float(worth)] * STEPS for worth in range(40)]
-    found = replay(curves, RULES[rule]())
-    assert found.saved > 0
-    assert (found.stopped_winner, found.share_better) == (False, 0.0)
+    replayed = replay(curves, RULES[rule]())
+    assert replayed.saved > 0
+    assert (replayed.stopped_winner, replayed.share_better) == (False, 0.0)
 
 
 @pytest.mark.long

@@ -1,8 +1,8 @@
 """A blow at a counted event: after the n-th call of a method, its process sends itself a signal.
 
 So the signal comes at the same point of the work on any machine. Python imports this file in each process that has its
-folder on PYTHONPATH; `tests.commands.blow` makes the environment. Child processes, including workers on Ray, inherit the
-blow; only one process strikes.
+folder on PYTHONPATH; `tests.commands.blow` makes the environment. Child processes, including workers on Ray, inherit
+the blow; only one process strikes.
 """
 
 from __future__ import annotations

@@ -91,9 +91,9 @@ def wait_until_whole(stack: Stack, name: str) -> None:
     (stack.user / f"{name}.zip").write_bytes(packed)
     stack.study("import", f"{name}.zip", "--store", "studies")
     table = Store(stack.user / "studies", read_only=True).study(name).read_results()
-    found = {result.trial.seed: result for result in table_results(table)}
-    assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
-    assert is_undisturbed({seed: dict(result.metrics) for seed, result in found.items()}, STEPS)
+    results = {result.trial.seed: result for result in table_results(table)}
+    assert {result.outcome for result in results.values()} == {Outcome.FINISHED}
+    assert is_undisturbed({seed: dict(result.metrics) for seed, result in results.items()}, STEPS)
     assert stack.runs(name) == ["FINISHED"] * SEEDS
 
 
@@ -103,8 +103,8 @@ def test_the_image_trains_as_any_user_and_writes_nowhere_else(docker: Docker, us
     """A preset trains without a network, privileges or a home folder, on a read-only file system."""
     guards = ["--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp"]
     command = ["study", "run", "demo", "seeds=2", "--store", "/tmp/s"]
-    said = docker("run", "--rm", *guards, *home, f"--user={user}", IMAGE, *command)
-    assert "report:    /tmp/s/demo/report/report.html" in said
+    output = docker("run", "--rm", *guards, *home, f"--user={user}", IMAGE, *command)
+    assert "report:    /tmp/s/demo/report/report.html" in output
 
 
 def test_a_study_outlives_every_container(stack: Stack) -> None:
@@ -150,9 +150,9 @@ def test_a_backup_is_restored(stack: Stack) -> None:
     manual = (ROOT / "docs" / "guides" / "server.md").read_text()
 
     def documented(program: str) -> list[str]:
-        found = re.search(rf"exec -T postgres (sh -c) '([^']* {program} [^']*)'", manual)
-        assert found is not None
-        return [*found[1].split(), found[2]]
+        match = re.search(rf"exec -T postgres (sh -c) '([^']* {program} [^']*)'", manual)
+        assert match is not None
+        return [*match[1].split(), match[2]]
 
     stack.mlflow("POST", "users/create", json={"username": "reader", "password": "a-long-password"})
     dump = stack.compose("exec", "-T", "postgres", *documented("pg_dump"))

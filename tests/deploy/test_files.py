@@ -313,7 +313,7 @@ def test_nothing_is_installed_without_a_hash() -> None:
     """Every `pip install` checks hashes, except for the package itself and torch's own index."""
     places = [ROOT / "Makefile", *(path for path in FILES if path.suffix in ("", ".sh", ".sbatch", ".yaml"))]
     install = re.compile(r"(?:pip install|\$\(PIP_INSTALL\))[^&;|\n]*")
-    commands = [found for path in places for found in install.findall(code(path))]
+    commands = [match for path in places for match in install.findall(code(path))]
     bare = [command.split()[-1] for command in commands if "--require-hashes" not in command]
     assert len(commands) - len(bare) >= 6
     makes_variable = "--no-build-isolation"
@@ -466,12 +466,12 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
 
 def ports() -> dict[str, set[int]]:
     """Return the ports that each file opens or lets through."""
-    found: dict[str, set[int]] = {}
+    ports_by_file: dict[str, set[int]] = {}
     for path, name in zip(FILES, NAMES, strict=True):
         if path.suffix in (".yaml", ".sbatch") or path.name == "Caddyfile":
             numbers = re.findall(r"(?i)ports?[\w.]*\s*[:=-]+\s*(\d{2,5})\b", code(path))
-            found[name] = {int(number) for number in numbers}
-    return found
+            ports_by_file[name] = {int(number) for number in numbers}
+    return ports_by_file
 
 
 def test_every_port_is_in_the_table() -> None:

@@ -32,25 +32,25 @@ def resources(request: pytest.FixtureRequest) -> Resources:
 
 def written() -> Resources:
     """Read the files, and add the workers with GPUs to the cluster."""
-    found: Resources = {}
+    documents: Resources = {}
     for path in sorted(KUBERNETES.rglob("*.yaml")):
         if path.name != "kustomization.yaml" and path != GPU_WORKERS:
-            found.setdefault(path.parent.name, []).extend(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+            documents.setdefault(path.parent.name, []).extend(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     (change,) = yaml.safe_load(GPU_WORKERS.read_text(encoding="utf-8"))
-    (cluster,) = of_kind(found, "RayCluster")
+    (cluster,) = of_kind(documents, "RayCluster")
     cluster["spec"]["workerGroupSpecs"].append(change["value"])
-    return found
+    return documents
 
 
 def built() -> Resources:
     """Build the folders by kubectl's Kustomize."""
-    found = {}
+    documents = {}
     for build in BUILDS:
         words = [BIN / "kubectl", "kustomize", str(KUBERNETES / build)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        found[build] = [document for document in yaml.safe_load_all(done.stdout) if document]
-    return found
+        documents[build] = [document for document in yaml.safe_load_all(done.stdout) if document]
+    return documents
 
 
 def pods(documents: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,9 +92,9 @@ def test_core_kinds_follow_their_schemas(resources: Resources) -> None:
 
 def test_kuberay_kinds_have_known_fields(resources: Resources) -> None:
     """RayCluster and RayJob have only fields of KubeRay's API reference, of the right types."""
-    found = [*of_kind(resources, "RayCluster"), *of_kind(resources, "RayJob")]
-    assert {document["kind"] for document in found} == {"RayCluster", "RayJob"}
-    for document in found:
+    clusters = [*of_kind(resources, "RayCluster"), *of_kind(resources, "RayJob")]
+    assert {document["kind"] for document in clusters} == {"RayCluster", "RayJob"}
+    for document in clusters:
         jsonschema.validate(document, KUBERAY)
 
 
@@ -161,7 +161,7 @@ def test_secrets_are_only_named(resources: Resources) -> None:
         named |= {entry["secretRef"]["name"] for entry in container.get("envFrom", ()) if "secretRef" in entry}
         named |= {volume["secret"]["secretName"] for volume in pod.get("volumes", ()) if "secret" in volume}
     named |= {cluster["spec"]["authOptions"]["secretName"] for cluster in of_kind(resources, "RayCluster")}
-    named |= {tls["secretName"] for found in of_kind(resources, "Ingress") for tls in found["spec"]["tls"]}
+    named |= {tls["secretName"] for ingress in of_kind(resources, "Ingress") for tls in ingress["spec"]["tls"]}
     assert of_kind(resources, "Secret") == []
     assert named == {"study-ray", "study-s3", "study-mlflow-s3", "study-mlflow", "study-postgres", "study-tls"}
     for name in named:
@@ -186,22 +186,22 @@ def test_each_job_requests_its_cores(resources: Resources) -> None:
 
 def test_builds_are_whole() -> None:
     """Each overlay has its groups of workers, and the expected names of images."""
-    found = built()
+    builds = built()
     groups = {
         build: {group["groupName"] for group in cluster["spec"]["workerGroupSpecs"]}
-        for build, documents in found.items()
+        for build, documents in builds.items()
         for cluster in documents
         if cluster["kind"] == "RayCluster"
     }
     assert groups == {"overlays/cpu": {"cpu"}, "overlays/gpu": {"cpu", "gpu"}}
-    images = {container["image"] for _, container, _ in containers(found)}
+    images = {container["image"] for _, container, _ in containers(builds)}
     assert {image.rpartition("/")[0] for image in images} == {"registry.example.org", "docker.io/library"}
     assert "registry.example.org/study:1.0.0rc1-cu130" in images
 
 
 def test_traffic_is_forbidden_by_default(resources: Resources) -> None:
     """A policy forbids all traffic; each pod of these files has its own policy that allows specific traffic."""
-    named = {found["metadata"]["name"]: found["spec"] for found in of_kind(resources, "NetworkPolicy")}
+    named = {item["metadata"]["name"]: item["spec"] for item in of_kind(resources, "NetworkPolicy")}
     policies = list(named.values())
     nothing = [policy for policy in policies if not policy["podSelector"] and not {"ingress", "egress"} & set(policy)]
     assert [sorted(policy["policyTypes"]) for policy in nothing] == [["Egress", "Ingress"]]
@@ -214,10 +214,10 @@ def test_traffic_is_forbidden_by_default(resources: Resources) -> None:
 
 def test_the_front_has_tls_for_every_name(resources: Resources) -> None:
     """Each name of the ingress is in its certificate's list, and plain HTTP is redirected to TLS."""
-    for found in of_kind(resources, "Ingress"):
-        covered = {host for tls in found["spec"]["tls"] for host in tls["hosts"]}
-        assert {rule["host"] for rule in found["spec"]["rules"]} == covered
-        assert found["metadata"]["annotations"]["nginx.ingress.kubernetes.io/force-ssl-redirect"] == "true"
+    for ingress in of_kind(resources, "Ingress"):
+        covered = {host for tls in ingress["spec"]["tls"] for host in tls["hosts"]}
+        assert {rule["host"] for rule in ingress["spec"]["rules"]} == covered
+        assert ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/force-ssl-redirect"] == "true"
     for service in of_kind(resources, "Service"):
         assert service["spec"].get("type", "ClusterIP") == "ClusterIP", service["metadata"]["name"]
 

@@ -56,8 +56,8 @@ class Lab:
 
     def _train_both(self, job: str) -> bool:
         assert self.state(job) in _UNENDED, self.log(job)
-        found = {path.name.split("-")[-1] for path in self.waits.glob("*-*-*")}
-        return found == {self.network.address(number) for number in NODES}
+        addresses = {path.name.split("-")[-1] for path in self.waits.glob("*-*-*")}
+        return addresses == {self.network.address(number) for number in NODES}
 
     def keep_ray_from_starting(self) -> None:
         """Make `ray start` wait for ever, on all nodes."""
@@ -85,9 +85,9 @@ class Lab:
         """Wait until the job has ended and all trials have the results of an undisturbed run."""
         wait_for(lambda: len(self._results()) == SEEDS, "all results")
         self.wait_until_ended(job, "COMPLETED")
-        found = self._results()
-        assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
-        assert is_undisturbed({seed: dict(result.metrics) for seed, result in found.items()}, STEPS)
+        results = self._results()
+        assert {result.outcome for result in results.values()} == {Outcome.FINISHED}
+        assert is_undisturbed({seed: dict(result.metrics) for seed, result in results.items()}, STEPS)
 
     def _results(self) -> dict[int, Result]:
         table = Store(self.folder / "studies", read_only=True).study("counting").read_results()

@@ -59,15 +59,15 @@ def test_standardised_rates_are_those_of_the_trials(tmp_path: Path) -> None:
         words = ["--by", "hidden_size", "--standardise", covariate, "--starts", str(starts), "--format", "csv"]
         result = invoke("report", str(folder / "trials.csv"), *words, "--out", str(tmp_path))
         assert result.exit_code == 0, result.output
-        found = rows(tmp_path / "standardised.csv")
+        standardised = rows(tmp_path / "standardised.csv")
         if not columns:
-            columns.append([interval(row, "success_rate") for row in found])
+            columns.append([interval(row, "success_rate") for row in standardised])
             pairs = rows(tmp_path / "standardised-differences.csv")
             pair = next(row for row in pairs if (row["first"], row["second"]) == ("hidden units 8", "hidden units 10"))
             for name in ("difference", "standardised"):
                 value, low, high = (float(pair[name + end]) for end in ("", "_lower", "_upper"))
                 assert change(value, (low, high)) in text
-        columns.append([interval(row, "standardised") for row in found])
+        columns.append([interval(row, "standardised") for row in standardised])
     assert [re.findall(_INTERVAL, line) for line in table] == [list(line) for line in zip(*columns, strict=True)]
 
 

@@ -356,14 +356,14 @@ class Bed:
         """Count MLflow's runs of a study, by kind, trial (None for other kinds) and state."""
         client = MlflowClient(self.service.mlflow.address)
         experiment = client.get_experiment_by_name(study)
-        found: Counter[tuple[str, str | None, str]] = Counter()
+        counts: Counter[tuple[str, str | None, str]] = Counter()
         page = None
         while experiment is not None and page != "":
             ids = [experiment.experiment_id]
             runs = client.search_runs(ids, "", ViewType.ACTIVE_ONLY, 1000, page_token=page)
-            found.update((run.data.tags[KIND], run.data.tags.get(TRIAL_ID), run.info.status) for run in runs)
+            counts.update((run.data.tags[KIND], run.data.tags.get(TRIAL_ID), run.info.status) for run in runs)
             page = runs.token or ""
-        return found
+        return counts
 
 
 @contextmanager

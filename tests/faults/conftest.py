@@ -16,8 +16,8 @@ from tests.servers import postgres_programs
 def bed() -> Iterator[Bed]:
     """Yield a cluster of three nodes, MLflow on PostgreSQL, and an object store."""
     _prepare()
-    with opened() as found:
-        yield found
+    with opened() as test_bed:
+        yield test_bed
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def bed_with_clock() -> Iterator[Bed]:
     _prepare()
     if shutil.which("cc") is None:
         pytest.skip("a clock that can be set back needs a C compiler")
-    with opened(own_clock=True) as found:
-        yield found
+    with opened(own_clock=True) as test_bed:
+        yield test_bed
 
 
 def _prepare() -> None:

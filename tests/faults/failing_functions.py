@@ -88,7 +88,7 @@ def untidy(seed, *, how: str = "a"):
     """Report as loss if an earlier trial has changed the process, and change the process."""
     import torch
 
-    found = (
+    is_changed = (
         "STUDY_TEST_UNTIDY" in os.environ
         or torch.get_default_dtype() != torch.float32
         or not torch.is_grad_enabled()
@@ -99,7 +99,7 @@ def untidy(seed, *, how: str = "a"):
     torch.set_grad_enabled(False)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    return {"loss": float(found)}
+    return {"loss": float(is_changed)}
 
 
 @seeded

@@ -120,24 +120,24 @@ class Network:
         """Return the ids of processes in a place whose command has a word, without this process."""
         at = Path("/proc/self/ns/net") if number == 1 else Path("/run/netns", self._places[number])
         inode = at.stat().st_ino
-        found = []
+        process_ids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 with suppress(OSError):  # it has ended meanwhile
-                    there = (entry / "ns/net").stat().st_ino == inode
-                    if there and word.encode() in (entry / "cmdline").read_bytes():
-                        found.append(int(entry.name))
-        return sorted(found)
+                    is_inside = (entry / "ns/net").stat().st_ino == inode
+                    if is_inside and word.encode() in (entry / "cmdline").read_bytes():
+                        process_ids.append(int(entry.name))
+        return sorted(process_ids)
 
     def kill(self, number: int, word: str = "") -> None:
         """End processes in a place by SIGKILL."""
         self.send(number, word, signal.SIGKILL)
 
-    def send(self, number: int, word: str, what: signal.Signals) -> None:
+    def send(self, number: int, word: str, signal_number: signal.Signals) -> None:
         """Send a signal to the processes in a place whose command has a word."""
         for process in self.processes(number, word):
             with suppress(ProcessLookupError):
-                os.kill(process, what)
+                os.kill(process, signal_number)
 
     def go_on(self) -> None:
         """Resume all paused processes, in every place."""

@@ -109,14 +109,14 @@ def test_one_trial_fails_at_most(tmp_path: Path, function: str, how: str) -> Non
     code, told = ran(tmp_path, function, fault, how)
     assert fault.told in told
     assert "Traceback (most recent call last): File" not in told or fault.fails, told
-    found = results(tmp_path)
-    assert sorted(found) == list(range(SEEDS)), told[-3000:]
-    failed = {seed: result.error for seed, result in found.items() if result.outcome is Outcome.FAILED}
+    trial_results = results(tmp_path)
+    assert sorted(trial_results) == list(range(SEEDS)), told[-3000:]
+    failed = {seed: result.error for seed, result in trial_results.items() if result.outcome is Outcome.FAILED}
     assert set(failed) == ({FAILING} if fault.fails else set()), told[-3000:]
     assert (code != 0) == fault.fails, told[-3000:]
     if fault.fails:
         assert fault.told in (failed[FAILING] or "")
-    others = {seed: result for seed, result in found.items() if seed not in failed}
+    others = {seed: result for seed, result in trial_results.items() if seed not in failed}
     assert {result.outcome for result in others.values()} == {Outcome.FINISHED}
     if function not in ("leaking", "untidy"):
         assert {seed: dict(result.metrics) for seed, result in others.items()} == {

@@ -116,8 +116,8 @@ def markup_in(tree: ast.AST) -> list[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_else_prints_with_markup(path):
     """Only study/console.py constructs consoles, and no code enables markup."""
-    found = markup_in(ast.parse(path.read_text(encoding="utf-8")))
-    assert found == [] or path == ROOT / "study" / "console.py"
+    calls = markup_in(ast.parse(path.read_text(encoding="utf-8")))
+    assert calls == [] or path == ROOT / "study" / "console.py"
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,10 @@ def test_a_plan_shows_the_error_of_the_first_trial() -> None:
     assert not Path("studies").exists()
 
 
-@pytest.mark.parametrize(("size", "said"), [(1, "up to its first step: no error"), (4, "for 0.1 s: no error")])
-def test_a_plan_calls_the_function_for_a_moment(size: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("size", "message"), [(1, "up to its first step: no error"), (4, "for 0.1 s: no error")])
+def test_a_plan_calls_the_function_for_a_moment(size: int, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan calls the function until its first step, but only for a limited time."""
     monkeypatch.setattr("study.driver.first_call._CALL_S", 0.1)
     planned = invoke("plan", "bad.yaml", f"grid.size=[{size}]")
     assert planned.exit_code == 0, planned.output
-    assert said in planned.output
+    assert message in planned.output

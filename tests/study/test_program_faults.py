@@ -89,10 +89,13 @@ def results(lab: Path, root: str | None = None) -> dict[int, Result]:
 
 def check_whole(lab: Path) -> None:
     """Check that both trials have the undisturbed results of their last steps."""
-    found = results(lab)
-    assert {seed: dict(result.metrics) for seed, result in found.items()} == {0: {"loss": 1 / 6}, 1: {"loss": 1 / 7}}
-    assert {result.iterations for result in found.values()} == {5}
-    assert {result.outcome for result in found.values()} == {Outcome.FINISHED}
+    trial_results = results(lab)
+    assert {seed: dict(result.metrics) for seed, result in trial_results.items()} == {
+        0: {"loss": 1 / 6},
+        1: {"loss": 1 / 7},
+    }
+    assert {result.iterations for result in trial_results.values()} == {5}
+    assert {result.outcome for result in trial_results.values()} == {Outcome.FINISHED}
 
 
 @pytest.mark.parametrize("how", ["local", "beside the driver", "ray"])
@@ -191,9 +194,9 @@ def test_a_disk_that_a_trial_has_filled(lab: Path, small_disk: Path) -> None:
             path.unlink()
         told, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == 1, heard + told
-    found = results(lab)
-    assert {seed: result.outcome for seed, result in found.items()} == {0: Outcome.FINISHED, 1: Outcome.FAILED}
-    assert "No space left on device" in (found[1].error or "")
+    trial_results = results(lab)
+    assert {seed: result.outcome for seed, result in trial_results.items()} == {0: Outcome.FINISHED, 1: Outcome.FAILED}
+    assert "No space left on device" in (trial_results[1].error or "")
 
 
 def test_an_object_store_that_hangs_while_files_are_uploaded(lab: Path, own_s3: S3) -> None:

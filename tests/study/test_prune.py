@@ -76,9 +76,9 @@ def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
     """With one worker and the best setting first, all other trials stop at the first rung, where their curves end."""
     made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
     made.run(local=True, cpus=1)
-    found = outcomes(made)
-    assert found[0.0] == ["finished"] * 4
-    assert found[1.0] == found[2.0] == ["stopped"] * 4
+    outcomes_by_rate = outcomes(made)
+    assert outcomes_by_rate[0.0] == ["finished"] * 4
+    assert outcomes_by_rate[1.0] == outcomes_by_rate[2.0] == ["stopped"] * 4
     curves = made.curves()
     worst = made.trials().query("rate == 2.0")["trial_id"]
     assert curves[curves["trial_id"].isin(worst)].groupby("trial_id")["iteration"].max().eq(3).all()

@@ -26,14 +26,14 @@ NARROW = st.tuples(st.floats(-1e9, 1e9), st.floats(-12, 3)).map(
 
 def numbers_of(text: str) -> list[tuple[Decimal, Decimal]]:
     """Return the printed numbers, each with half a unit of its last place."""
-    found = re.findall(r"([+−]?)([\d,]*\d)(\.\d+)?(?:e(-?\d+)|([kM])?)", text)
-    assert found
+    matches = re.findall(r"([+−]?)([\d,]*\d)(\.\d+)?(?:e(-?\d+)|([kM])?)", text)
+    assert matches
     return [
         (
             Decimal(f"{sign.replace('−', '-')}{integer.replace(',', '')}{decimals}e{power or POWERS[unit]}"),
             Decimal(f"5e{int(power or POWERS[unit]) - max(0, len(decimals) - 1) - 1}"),
         )
-        for sign, integer, decimals, power, unit in found
+        for sign, integer, decimals, power, unit in matches
     ]
 
 
@@ -85,7 +85,7 @@ def test_latex_has_the_same_digits(numbers):
     text = words.measure(value, (low, high))
     [(estimate, _), (lower, _), (upper, _)] = numbers_of(text)
     typeset = re.sub(r" \\cdot 10\^\{(-?\d+)\}", r"e\1", latex.estimate(text).replace("{,}", ""))
-    power = Decimal(f"1{found[0]}" if (found := re.findall(r"e-?\d+", typeset)) else "1")
+    power = Decimal(f"1{exponents[0]}" if (exponents := re.findall(r"e-?\d+", typeset)) else "1")
     numbers = [Decimal(number) * power for number in re.findall(r"-?\d+(?:\.\d+)?", re.sub(r"e-?\d+", "", typeset))]
     if "pm" in typeset:
         numbers = [numbers[0], numbers[1], -numbers[1]]

@@ -73,7 +73,7 @@ def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figure
     ours, theirs = load_results("whole", tmp_path), load_results("whole", tmp_path, tracking_uri=uri)
     assert ours.summaries == theirs.summaries
     assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has one cell, since it has no schedule
-    pages = [{path.name: path.read_bytes() for path in write_study_report(found)} for found in (ours, theirs)]
+    pages = [{path.name: path.read_bytes() for path in write_study_report(results)} for results in (ours, theirs)]
     assert pages[0] == pages[1]
     assert "report.html" in pages[0]
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
@@ -105,8 +105,8 @@ def test_mlflow_down_costs_nothing(tmp_path, uri):
     ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED
     assert "study sync whole" in told
-    found = load_results("whole", tmp_path)
-    assert sync(found, uri) == len(plan.trials)
+    results = load_results("whole", tmp_path)
+    assert sync(results, uri) == len(plan.trials)
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
 
@@ -117,8 +117,8 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     ending, told = run_here(plan, tmp_path, uri, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
-    found = load_results("whole", tmp_path)
-    assert [(s.failed, s.solved, s.complete) for s in found.summaries] == [(3, 0, False), (3, 0, False), (0, 3, True)]
+    results = load_results("whole", tmp_path)
+    assert [(s.failed, s.solved, s.complete) for s in results.summaries] == [(3, 0, False), (3, 0, False), (0, 3, True)]
 
     use_engines(monkeypatch, ENGINES)
     ending, told = run_here(plan, tmp_path, uri)
@@ -166,15 +166,15 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here that torch can use")
-@pytest.mark.parametrize("there", [True, False])
-def test_a_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, there):
+@pytest.mark.parametrize("has_driver", [True, False])
+def test_a_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, has_driver):
     """A line warns if the machine has a GPU driver but trains on the CPU; without a driver the line is missing."""
     driver = tmp_path / "nvidiactl"
-    if there:
+    if has_driver:
         driver.touch()
     monkeypatch.setattr("study.driver.engines._GPU_DRIVER", driver)
     _, told = run_here(planned(), tmp_path / "store")
-    assert ("there is an NVIDIA GPU here that torch can't use" in told) == there
+    assert ("there is an NVIDIA GPU here that torch can't use" in told) == has_driver
 
 
 def test_a_model_that_a_slower_engine_trains_is_reported(tmp_path):
@@ -282,10 +282,10 @@ def test_a_run_ends_if_its_objects_vanish(s3, monkeypatch):
 def test_a_report_does_not_recreate_a_renamed_study(tmp_path):
     """A study that is renamed while its report is drawn gets no folder at its old place."""
     run_here(planned(), tmp_path)
-    found = load_results("whole", tmp_path)
+    results = load_results("whole", tmp_path)
     renamed(tmp_path)
     with pytest.raises(StudyError, match="can't write the report"):
-        write_study_report(found, formats=["csv"])
+        write_study_report(results, formats=["csv"])
     assert not (tmp_path / "whole").exists()
 
 

@@ -186,13 +186,13 @@ def test_code_after_an_adoption_is_compared_with_the_adopted_one(lab: Path, stor
 def test_an_imported_adoption_does_not_change_an_existing_study(lab: Path, store: Path, tmp_path: Path) -> None:
     """A ZIP file may bring code and results, but can't adopt code for a study in the store."""
     run(study(lab, store))
-    there = shutil.copytree(store, tmp_path / "there")
+    other_store = shutil.copytree(store, tmp_path / "there")
     edit(lab, *CHANGE)
     changed = study(lab, store)
     changed.adopt()
     changed.export(tmp_path / "mine.zip")
-    api.import_study(tmp_path / "mine.zip", store=there)
-    assert study(lab, there).plan(quick=True).data["left"] == 6
+    api.import_study(tmp_path / "mine.zip", store=other_store)
+    assert study(lab, other_store).plan(quick=True).data["left"] == 6
 
 
 def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:

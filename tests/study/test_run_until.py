@@ -83,10 +83,10 @@ def cells_file(root: Path) -> list[dict[str, str]]:
 
 
 def seeds_by_model(root: Path, name: str = "sure") -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    seeds_of: dict[str, list[int]] = {}
     for result in bits(root, name):
-        found.setdefault(result.trial.cell.model, []).append(result.trial.seed)
-    return {model: sorted(seeds) for model, seeds in found.items()}
+        seeds_of.setdefault(result.trial.cell.model, []).append(result.trial.seed)
+    return {model: sorted(seeds) for model, seeds in seeds_of.items()}
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +100,20 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_study_runs_until_each_cell_is_sure(undisturbed):
     """A cell has the first number of seeds with a narrow interval, or the maximum; the report marks undecided cells."""
-    found = load_results("sure", undisturbed)
+    results = load_results("sure", undisturbed)
     sampling = statistics.FixedWidth(0.2, 6, 24)
     solved = {(r.trial.cell.model, r.trial.seed) for r in bits(undisturbed) if str(r.outcome) == "solved"}
-    for verdict in found.verdicts:
+    for verdict in results.verdicts:
         model, n = verdict.cell.model, verdict.seeds
         ks = {look: sum((model, seed) in solved for seed in range(look)) for look in sampling.looks}
         assert n == next((look for look in sampling.looks if sampling.is_narrow(ks[look], look)), 24)
         assert verdict.is_sure == sampling.is_narrow(ks[n], n)
         assert verdict.interval == sampling.interval(ks[n], n)
-    used = {v.cell.model: v.seeds for v in found.verdicts}
+    used = {v.cell.model: v.seeds for v in results.verdicts}
     assert used["linear"] < used["NMU"]
     assert seeds_by_model(undisturbed) == {model: list(range(n)) for model, n in used.items()}
-    assert {s.success_rate_by for s in found.summaries} == {"Clopper-Pearson (calibrated)"}
-    page = next(path for path in write_study_report(found) if path.name == "report.html").read_text(encoding="utf-8")
+    assert {s.success_rate_by for s in results.summaries} == {"Clopper-Pearson (calibrated)"}
+    page = next(path for path in write_study_report(results) if path.name == "report.html").read_text(encoding="utf-8")
     assert "cells have an interval as narrow as asked for" in page
     assert "left out" in page  # tests and trends that require a fixed number of seeds
 
@@ -213,10 +213,10 @@ def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     ending, told = run_here(tmp_path, keep_going=True)
     assert ending == Ending.FAILURES
     assert "no NMU today" in told
-    found = load_results("sure", tmp_path)
-    assert (found.summaries[0].failed, found.summaries[0].ended) == (24, 0)
-    assert found.summaries[1].complete
-    assert not found.verdicts[0].is_sure
+    results = load_results("sure", tmp_path)
+    assert (results.summaries[0].failed, results.summaries[0].ended) == (24, 0)
+    assert results.summaries[1].complete
+    assert not results.verdicts[0].is_sure
 
     use_engines(monkeypatch, ENGINES)
     ending, told = run_here(tmp_path)
@@ -235,24 +235,24 @@ def test_mlflow_has_one_run_a_trial(tmp_path, uri):
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
     ids = Counter(run.data.tags[TRIAL_ID] for run in runs if TRIAL_ID in run.data.tags)
     assert ids == dict.fromkeys(done, 1)
-    found = load_results("sure", tmp_path)
-    assert sync(found, uri) == 0
-    assert load_results("sure", tmp_path, tracking_uri=uri).verdicts == found.verdicts
+    results = load_results("sure", tmp_path)
+    assert sync(results, uri) == 0
+    assert load_results("sure", tmp_path, tracking_uri=uri).verdicts == results.verdicts
 
 
 def test_cells_stop_when_they_are_distinguished(tmp_path):
     """Compared with a model that never succeeds, both cells stop together, and the report has the test."""
     ending, told = run_here(tmp_path, APART)
     assert ending == Ending.FINISHED, told
-    found = load_results("sure", tmp_path)
-    (verdict,) = found.verdicts
+    results = load_results("sure", tmp_path)
+    (verdict,) = results.verdicts
     assert (verdict.is_sure, verdict.losses) == (True, 0)
     assert verdict.p_value == statistics.anytime_sign_test(verdict.wins, 0)
     assert verdict.p_value < 0.05
     assert verdict.seeds < 24
     seeds = list(range(verdict.seeds))
     assert seeds_by_model(tmp_path) == {"NMU": seeds, "linear": seeds}
-    assert {s.success_rate_by for s in found.summaries} == {"anytime-valid"}
+    assert {s.success_rate_by for s in results.summaries} == {"anytime-valid"}
     assert "1 of 1 pairs" in (tmp_path / "sure" / "report" / "report.html").read_text(encoding="utf-8")
 
 

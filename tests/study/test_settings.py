@@ -18,7 +18,7 @@ from study.settings import check_no_secret, load_settings, user_file
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to an empty folder, with a home of its own."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
-def test_the_order_of_precedence(here, monkeypatch):
+def test_the_order_of_precedence(working_folder, monkeypatch):
     """Command line, environment, local file, user file and default apply in this order; the first one wins."""
 
     def store(*words: str) -> str:
@@ -37,9 +37,9 @@ def test_the_order_of_precedence(here, monkeypatch):
         return told.split("there is no store at ")[1].split(": ")[0]
 
     assert store() == "studies"
-    user_file().write_text(f"store = '{here.parent}/users'\ntracking_uri = 'off'")
-    assert store() == f"{here.parent}/users"
-    (here / "study.toml").write_text("store = 'heres'")
+    user_file().write_text(f"store = '{working_folder.parent}/users'\ntracking_uri = 'off'")
+    assert store() == f"{working_folder.parent}/users"
+    (working_folder / "study.toml").write_text("store = 'heres'")
     assert store() == "heres"
     assert {name: setting.value for name, setting in load_settings().items()} == {
         "store": "heres",
@@ -50,9 +50,9 @@ def test_the_order_of_precedence(here, monkeypatch):
     assert store("--store", "lines") == "lines"
 
 
-def test_one_message_has_every_mistake(here):
+def test_one_message_has_every_mistake(working_folder):
     """All mistakes of both files are in one message, with exit code 2, the nearest name, and no password."""
-    (here / "study.toml").write_text(
+    (working_folder / "study.toml").write_text(
         "stor = 'a'\ncluster = 5\ntracking_uri = 'http://me:hunter2@host'\n[server]\nport = 1\n"
     )
     user_file().write_text("store = 'relative'\ncluster = ''")
@@ -72,9 +72,9 @@ def test_one_message_has_every_mistake(here):
 
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"store = 'a'\nstore = 'b'"])
-def test_invalid_toml_is_refused(here, content):
+def test_invalid_toml_is_refused(working_folder, content):
     """A file with invalid TOML is named."""
-    (here / "study.toml").write_bytes(content)
+    (working_folder / "study.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"study\.toml: isn't TOML"):
         load_settings()
 
@@ -115,7 +115,7 @@ def test_passwords_in_addresses():
         assert (without_secret(address) == address) == (address.count("?") + address.count("me@") == 0)
 
 
-def test_a_folder_names_no_server_of_another_machine(here):
+def test_a_folder_names_no_server_of_another_machine(working_folder):
     """Servers named by the local file alone are used if they are on this machine; others must be confirmed."""
     for address, is_here in (
         ("http://127.0.0.1:5000", True),
@@ -133,7 +133,7 @@ def test_a_folder_names_no_server_of_another_machine(here):
         ("postgresql://localhost/mlflow?host=db.example.org", False),
         ("databricks", False),
     ):
-        (here / "study.toml").write_text(f'tracking_uri = "{address}"')
+        (working_folder / "study.toml").write_text(f'tracking_uri = "{address}"')
         assert load_settings()["tracking_uri"].confirmed == is_here, address
         user_file().write_text(f'tracking_uri = "{address}"')
         assert load_settings()["tracking_uri"].confirmed
@@ -154,7 +154,7 @@ def test_a_folder_names_no_server_of_another_machine(here):
         ("doctor", "--json"),
     ],
 )
-def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
+def test_clusters_of_a_folder_have_to_be_confirmed(working_folder, monkeypatch, words):
     """A remote cluster in the local file is an error before anything is sent, until the user names it too."""
     url = "http://nobody.invalid:8265"
 
@@ -165,7 +165,7 @@ def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
 
     asked, refused = f"nothing answers at {url}", f"cluster: {url} is another machine"
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
-    (here / "study.toml").write_text(f"cluster = '{url}'")
+    (working_folder / "study.toml").write_text(f"cluster = '{url}'")
     assert refused in told()
     assert asked not in told()
     user_file().write_text(f"cluster = '{url}'")
@@ -175,9 +175,9 @@ def test_clusters_of_a_folder_have_to_be_confirmed(here, monkeypatch, words):
     assert asked in told()
 
 
-def test_a_tracking_server_has_to_be_confirmed(here):
+def test_a_tracking_server_has_to_be_confirmed(working_folder):
     """A remote MLflow in the local file gets no password from any command; --tracking-uri overrides it."""
-    (here / "study.toml").write_text("tracking_uri = 'http://nobody.invalid:5000'")
+    (working_folder / "study.toml").write_text("tracking_uri = 'http://nobody.invalid:5000'")
     for command in ("run", "report", "sync"):
         done = CliRunner().invoke(main, [command, "nothing"])
         assert done.exit_code == 2
@@ -196,11 +196,11 @@ def test_defaults_are_the_same_wherever_a_study_runs():
     words = {"run": ["demo"], "submit": ["demo"]}
     order = Order("demo", "study: demo", "/shared", parsed("submit", words["submit"]))
     words["job"] = shlex.split(order.entrypoint.partition(" run ")[2])
-    here, job = Options(root="/shared", tracking_uri=None), parsed("run", words["job"])
+    working_folder, job = Options(root="/shared", tracking_uri=None), parsed("run", words["job"])
     assert len(TRAINING_OPTIONS) == 8
     for params in (parsed("run", words["run"]), order.options, job):
         assert {name: params[name] for name in TRAINING_OPTIONS} == {
-            name: getattr(here, name) for name in TRAINING_OPTIONS
+            name: getattr(working_folder, name) for name in TRAINING_OPTIONS
         }
         assert params["yes"] is False
 

@@ -79,18 +79,18 @@ def entries(distribution: Distribution) -> set[str]:
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Make an environment without the packages of the extra `cluster`; return its Python."""
-    folder, here = tmp_path_factory.mktemp("base"), Path(sysconfig.get_path("purelib"))
+    folder, packages = tmp_path_factory.mktemp("base"), Path(sysconfig.get_path("purelib"))
     venv.create(folder, symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     added = pinned("cluster") - pinned("base")
-    installed = list(distributions(path=[str(here)]))
+    installed = list(distributions(path=[str(packages)]))
     others = [entries(distribution) for distribution in installed if canonicalize_name(distribution.name) not in added]
     hidden = set[str]().union(
         *(entries(distribution) for distribution in installed if canonicalize_name(distribution.name) in added)
     )
     hidden -= set[str]().union(*others)  # keep folders that several distributions share, such as `google`
     assert {"ray", "tensorboardX", "aiohttp_cors"} <= hidden
-    for entry in here.iterdir():
+    for entry in packages.iterdir():
         if entry.name not in hidden:
             (site / entry.name).symlink_to(entry)
     return str(folder / "bin" / "python")
@@ -159,14 +159,14 @@ def test_commands_that_need_ray_name_the_package(
 @pytest.mark.slow
 def test_the_doctor_says_what_is_missing(base: str, tmp_path: Path) -> None:
     """Without Ray, the doctor names the missing features, and that a cluster in the settings can't be used."""
-    alone = command(base, tmp_path, "doctor", "--json")
-    assert alone.returncode == 0, alone.stdout + alone.stderr
-    [ray] = [check for check in json.loads(alone.stdout) if check["name"] == "Ray here"]
+    without_cluster = command(base, tmp_path, "doctor", "--json")
+    assert without_cluster.returncode == 0, without_cluster.stdout + without_cluster.stderr
+    [ray] = [check for check in json.loads(without_cluster.stdout) if check["name"] == "Ray here"]
     assert ray["state"] == "skipped"
     assert ray["found"] == "Ray isn't installed: studies train in one process"
     assert INSTALL_RAY in ray["mend"]
-    there = command(base, tmp_path, "doctor", "--json", "--cluster", NOWHERE)
-    [cluster] = [check for check in json.loads(there.stdout) if check["name"] == "cluster"]
-    assert there.returncode == 1
+    with_cluster = command(base, tmp_path, "doctor", "--json", "--cluster", NOWHERE)
+    [cluster] = [check for check in json.loads(with_cluster.stdout) if check["name"] == "cluster"]
+    assert with_cluster.returncode == 1
     assert cluster["state"] == "failed"
     assert INSTALL_RAY in cluster["found"]

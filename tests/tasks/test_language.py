@@ -75,12 +75,12 @@ def test_each_trial_has_its_own_split():
 def test_the_model_reads_to_the_last_word():
     """Padding doesn't change an output: it equals that of the number's words alone."""
     reader = Reader(nn.Linear)
-    one_hot, there, number = TASK.evaluation(
+    one_hot, is_word, number = TASK.evaluation(
         Stream([0], 0, Purpose.TEST), Purpose.TEST, TASK.setup(Stream([0], 0, Purpose.SETUP))
     )
     row = next(i for i, n in enumerate(number.flatten().tolist()) if len(words(int(n))) == 4)
-    alone = reader(one_hot[row : row + 1, :4], there[row : row + 1, :4])
-    torch.testing.assert_close(reader(one_hot, there)[row : row + 1], alone)
+    alone = reader(one_hot[row : row + 1, :4], is_word[row : row + 1, :4])
+    torch.testing.assert_close(reader(one_hot, is_word)[row : row + 1], alone)
 
 
 def test_the_model_is_an_lstm():

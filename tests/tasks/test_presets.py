@@ -115,20 +115,20 @@ def test_presets_have_their_size(name: str) -> None:
     """A preset has its study's name, a question, a source, and the right number of trials."""
     spec = load_spec(name)
     check_size(spec, yes=False)
-    found = make_plan(spec)
+    plan = make_plan(spec)
     assert spec.study == name
     assert spec.question.endswith("?")
     assert preset_text(name).startswith("# ")
-    assert (len(found.cells), len(found.trials)) == SIZES[name]
-    assert sum(len(pack.trials) for pack in make_packs(found.trials, slots=4)) == len(found.trials)
+    assert (len(plan.cells), len(plan.trials)) == SIZES[name]
+    assert sum(len(pack.trials) for pack in make_packs(plan.trials, slots=4)) == len(plan.trials)
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_ids_never_change(name: str) -> None:
     """Cells and trials keep the ids of earlier versions, since results are stored under them."""
-    found = make_plan(load_spec(name))
-    cell_ids = "".join(cell.id for cell in found.cells)
-    trial_ids = "".join(Trial(cell, seed).id for cell in found.cells for seed in list(found.seeds(cell))[:3])
+    plan = make_plan(load_spec(name))
+    cell_ids = "".join(cell.id for cell in plan.cells)
+    trial_ids = "".join(Trial(cell, seed).id for cell in plan.cells for seed in list(plan.seeds(cell))[:3])
     assert tuple(sha256(ids.encode()).hexdigest()[:32] for ids in (cell_ids, trial_ids)) == IDS[name]
 
 
@@ -150,8 +150,8 @@ def test_presets_repeat_the_published_cells(name: str, table: str, count: int) -
 
 def test_the_demo_has_three_schedules() -> None:
     """The demo trains the NMU with three labelled schedules, and NAC-mul once, without a schedule."""
-    found = make_plan(load_spec("demo"))
-    labels = [found.labels.get(cell.id, {}).get("schedule") for cell in found.cells]
+    plan = make_plan(load_spec("demo"))
+    labels = [plan.labels.get(cell.id, {}).get("schedule") for cell in plan.cells]
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 

@@ -90,9 +90,9 @@ def test_exact_solutions_have_no_loss(name: str, w2: float, epsilon: float) -> N
         assert not (w2 < 0 and epsilon == 1)
         assert nac_mul_loss(w1, w2, observation, epsilon) < 1e-12 * observation.target**2
     if w2 > 0:
-        both = nmu_exact(w2, observation)
-        assert (nmu_loss(both, w2, observation) < 1e-12 * observation.target**2).all()
-        assert both[0] <= -1 <= 1 <= both[1] or abs(both) == pytest.approx(1)
+        solutions = nmu_exact(w2, observation)
+        assert (nmu_loss(solutions, w2, observation) < 1e-12 * observation.target**2).all()
+        assert solutions[0] <= -1 <= 1 <= solutions[1] or abs(solutions) == pytest.approx(1)
 
 
 @every_observation

@@ -91,9 +91,9 @@ class Stack:
 
     def runs(self, study: str) -> list[str]:
         """List the states of MLflow's runs of a study's trials."""
-        found = self.mlflow("GET", "experiments/get-by-name", params={"experiment_name": study})
+        experiment = self.mlflow("GET", "experiments/get-by-name", params={"experiment_name": study})
         asked = {
-            "experiment_ids": [found["experiment"]["experiment_id"]],
+            "experiment_ids": [experiment["experiment"]["experiment_id"]],
             "filter": "tags.`study.trial_id` LIKE '%'",
             "max_results": 1000,
         }
@@ -102,8 +102,8 @@ class Stack:
 
     def containers(self, service: str) -> list[dict[str, Any]]:
         """Return Docker's descriptions of a service's containers."""
-        found = self.compose("ps", "--quiet", "--all", service).decode().split()
-        return list(json.loads(self.docker("inspect", *sorted(found)))) if found else []
+        ids = self.compose("ps", "--quiet", "--all", service).decode().split()
+        return list(json.loads(self.docker("inspect", *sorted(ids)))) if ids else []
 
     def kill(self, service: str, number: int = 0) -> None:
         """Kill the first process of a container, as the kernel does when memory is short, and wait for the next."""

@@ -146,11 +146,11 @@ def test_columns_keep_the_order_of_declaration() -> None:
 )
 def test_values_of_two_kinds_share_a_column(first: Any, second: Any, kind: str) -> None:
     """Integers and floats share a number column if that is exact; other mixtures become JSON, in one file or two."""
-    both = [
+    pair = [
         Result(trial=Trial(Cell("function", "mine:train", {"x": value}), 0), outcome=Outcome.FINISHED)
         for value in (first, second)
     ]
-    for table in (results_table(both), unified([results_table([result]) for result in both])):
+    for table in (results_table(pair), unified([results_table([result]) for result in pair])):
         assert str(table.schema.field("x").type) == kind
         assert [repr(cell.value("x")) for cell in table_cells(table)] == [repr(first), repr(second)]
 

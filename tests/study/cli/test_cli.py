@@ -32,7 +32,7 @@ seeds: 0
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to a folder with two study files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("STUDY_STORE", raising=False)
@@ -47,13 +47,13 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_one_message_lists_five_mistakes(here, command):
+def test_one_message_lists_five_mistakes(working_folder, command):
     """One message lists every mistake of a file; the exit code is 2 and nothing is written."""
     result = invoke(command, "mistaken.yaml")
     assert result.exit_code == 2
     for word in ("5 mistakes", "../away", "simple", "NMU", "hidden_size", "seeds"):
         assert word in result.output
-    assert names(here) == {"little.yaml", "mistaken.yaml"}
+    assert names(working_folder) == {"little.yaml", "mistaken.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_one_message_lists_five_mistakes(here, command):
         (("ui", "--tracking-uri", "postgresql://host/d?password=secret"), "MLFLOW_TRACKING_USERNAME"),
     ],
 )
-def test_bad_input_is_reported_in_words(here, words, message):
+def test_bad_input_is_reported_in_words(working_folder, words, message):
     """A wrong name or option ends with exit code 2 and a sentence, never a traceback."""
     result = invoke(*words)
     assert result.exit_code == 2
@@ -84,14 +84,14 @@ def test_bad_input_is_reported_in_words(here, words, message):
 @pytest.mark.parametrize(
     "words", [("--device", "cuda"), ("--engine", "fast"), ("--engine", "fused", "--device", "cuda")]
 )
-def test_an_unavailable_engine_or_device_writes_nothing(here, words):
+def test_an_unavailable_engine_or_device_writes_nothing(working_folder, words):
     """An unavailable engine or device ends with exit code 2 before anything is written."""
     result = invoke("run", "little.yaml", "--local", *words)
     assert result.exit_code == 2
-    assert names(here) == {"little.yaml", "mistaken.yaml"}
+    assert names(working_folder) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_an_address_without_a_cluster_is_an_error(here):
+def test_an_address_without_a_cluster_is_an_error(working_folder):
     """An address without a cluster is reported at once."""
     result = invoke("run", "little.yaml", "--tracking-uri", "off", "--address", "127.0.0.1:9")
     assert result.exit_code == 1
@@ -99,11 +99,11 @@ def test_an_address_without_a_cluster_is_an_error(here):
 
 
 @pytest.mark.parametrize("content", [b"study: [", b"\xff\xfe"])
-def test_an_unreadable_study_is_listed_with_the_others(here, content):
+def test_an_unreadable_study_is_listed_with_the_others(working_folder, content):
     """A study with an unreadable file is listed with the reason, beside the others."""
     for name, text in (("broken", content), ("fine", SPEC.replace("little", "fine").encode())):
-        (here / "studies" / name).mkdir(parents=True)
-        (here / "studies" / name / "spec.yaml").write_bytes(text)
+        (working_folder / "studies" / name).mkdir(parents=True)
+        (working_folder / "studies" / name / "spec.yaml").write_bytes(text)
     result = invoke("list")
     assert result.exit_code == 0, result.output
     assert "can't be read" in result.output
@@ -112,32 +112,32 @@ def test_an_unreadable_study_is_listed_with_the_others(here, content):
     assert invoke("show", "broken").exit_code in (1, 2)
 
 
-def test_plan_writes_nothing(here):
+def test_plan_writes_nothing(working_folder):
     """`study plan` names cells, trials, packs, engine and time, and leaves no file behind."""
     result = invoke("plan", "little.yaml")
     assert result.exit_code == 0, result.output
     for word in ("1 cell", "2 trials", "0 done already", "fused", "MiB", "about"):
         assert word in result.output
-    assert names(here) == {"little.yaml", "mistaken.yaml"}
+    assert names(working_folder) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_plan_says_why_an_engine_is_passed_over(here):
+def test_plan_says_why_an_engine_is_passed_over(working_folder):
     """`study plan` names each model that the preferred engine can't train, the reason and the engine that trains it."""
-    text = (here / "little.yaml").read_text(encoding="utf-8")
-    (here / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")
+    text = (working_folder / "little.yaml").read_text(encoding="utf-8")
+    (working_folder / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")
     output = invoke("plan", "little.yaml").output.replace("\n", " ")
     assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in output
     assert "NMU is trained by" not in output
 
 
-def test_from_file_to_report(here):
+def test_from_file_to_report(working_folder):
     """Run, list, show, report, plan and sync give the right output for the same study."""
     result = invoke("run", "little.yaml", "--local")
     assert result.exit_code == 0, result.output
     assert "report:" in result.output
     assert "2/2 trials" in result.output
     assert "dashboard: http://127.0.0.1:5000/#/experiments/" in result.output
-    assert (here / "studies" / "little" / "report" / "report.html").is_file()
+    assert (working_folder / "studies" / "little" / "report" / "report.html").is_file()
     assert "little" in invoke("list").output
     assert "NMU" in invoke("show", "little").output
     assert invoke("report", "little").exit_code == 0
@@ -148,13 +148,13 @@ def test_from_file_to_report(here):
     assert "0 trials published" in invoke("sync", "little").output
 
 
-def test_list_of_an_empty_store(here):
+def test_list_of_an_empty_store(working_folder):
     """An empty store is listed as empty; a missing store is an error; presets are listed in both cases."""
     result = invoke("list")
     assert result.exit_code == 2
     assert "there is no store at studies" in result.output
     assert "hidden-size" in result.output
-    (here / "studies").mkdir()
+    (working_folder / "studies").mkdir()
     result = invoke("list")
     assert result.exit_code == 0
     assert "hidden-size" in result.output
@@ -165,17 +165,17 @@ def test_list_of_an_empty_store(here):
     [("list",), ("show", "x"), ("report", "x"), ("report", "x", "--by", "model"), ("report", "x", "y", "--out", "o"),
      ("sync", "x"), ("ui",), ("report", "x", "--compare", "y")],
 )  # fmt: skip
-def test_a_mistyped_store_is_an_error_and_is_not_created(here, words):
+def test_a_mistyped_store_is_an_error_and_is_not_created(working_folder, words):
     """A command that reads a missing store ends with an error and writes nothing."""
     result = invoke(*words, "--store", "typo")
     assert result.exit_code == 2, result.output
     assert "no store at typo" in result.output or "no folder" in result.output
-    assert names(here) == {"little.yaml", "mistaken.yaml"}
+    assert names(working_folder) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_a_busy_port_is_an_error(here):
+def test_a_busy_port_is_an_error(working_folder):
     """If its port is busy, `study ui` ends with exit code 2 and prints no address."""
-    (here / "studies").mkdir()
+    (working_folder / "studies").mkdir()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -185,9 +185,9 @@ def test_a_busy_port_is_an_error(here):
     assert f"can't listen on port {port} of this machine: another program listens there" in result.output
     assert "--port 0" in result.output
     assert "http://" not in result.output
-    assert not names(here / "studies")
+    assert not names(working_folder / "studies")
 
 
-def test_schema_is_json(here):
+def test_schema_is_json(working_folder):
     """The schema is JSON that names the models."""
     assert "NAC-mul-sigma" in json.dumps(json.loads(invoke("schema").output))

@@ -92,9 +92,9 @@ def test_packs_of_a_bundle_share_a_worker(tmp_path):
     groups = [cluster.WorkerGroup(cluster.CPU, SLOTS, work)]
     TuneScheduler(groups, threading.Event()).run(bundles, None, events.append)
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
-    here, work = work_in(tmp_path / "here")
+    undisturbed, work = work_in(tmp_path / "here")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, events.append)
-    assert bits(here) == bits(folder)
+    assert bits(undisturbed) == bits(folder)
 
 
 class InBatches:
@@ -316,9 +316,9 @@ def test_every_slot_is_used_and_every_pack_done_once(tmp_path):
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
     assert not [e for e in events if isinstance(e, PackFailed)]
 
-    here, work = work_in(tmp_path / "alone")
+    undisturbed, work = work_in(tmp_path / "alone")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, events.append)
-    assert bits(here) == bits(folder)
+    assert bits(undisturbed) == bits(folder)
 
 
 class Together:
@@ -358,9 +358,9 @@ def test_a_silent_worker_is_killed_and_its_pack_continues(tmp_path):
     on_tune(packs, replace(work, checkpoint_every_s=0.0), on_event, workers=1, silent_after_s=6)
     assert paused
     assert any("hasn't been heard of" in event.text for event in events if isinstance(event, Notice))
-    here, work = work_in(tmp_path / "undisturbed")
+    undisturbed, work = work_in(tmp_path / "undisturbed")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
-    assert bits(folder) == bits(here)
+    assert bits(folder) == bits(undisturbed)
     wait_for(lambda: not paused & actors("PackTrainable"), "the silent worker's end")
 
 
@@ -369,11 +369,11 @@ def test_a_worker_of_another_version_is_not_used(monkeypatch):
     """If workers run another version nothing is trained, and the error names both versions."""
     theirs = environment.versions()
     monkeypatch.setattr(environment, "versions", lambda: theirs | {"study": "9.9.9"})
-    both = rf"9\.9\.9.*{theirs['study']}"
-    with pytest.raises(ClusterError, match=both):
+    versions = rf"9\.9\.9.*{theirs['study']}"
+    with pytest.raises(ClusterError, match=versions):
         cluster.check_versions()
     events: list[Event] = []
-    with pytest.raises(ClusterError, match=f"no worker of the cluster can work.*{both}"):
+    with pytest.raises(ClusterError, match=f"no worker of the cluster can work.*{versions}"):
         on_tune([small_pack(0)], lambda pack: iter([]), events.append)
     assert not [event for event in events if isinstance(event, PackDone)]
     assert any("ended before its first report" in event.text for event in events if isinstance(event, Notice))
@@ -388,9 +388,9 @@ def test_a_killed_worker_loses_at_most_a_checkpoint_interval(tmp_path):
     on_tune([pack], StruckOnce(work, pack.id, marker, after=1), events.append, workers=1)
     assert marker.exists()
     assert any("died" in event.text for event in events if isinstance(event, Notice))
-    here, work = work_in(tmp_path / "undisturbed")
+    undisturbed, work = work_in(tmp_path / "undisturbed")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,)], None, lambda event: None)
-    assert bits(folder) == bits(here)
+    assert bits(folder) == bits(undisturbed)
     assert not folder.checkpoints()
 
 
@@ -440,9 +440,9 @@ def test_stopping_keeps_checkpoints(tmp_path):
     assert folder.checkpoints()
     assert not folder.done()
     on_tune(packs, work, lambda event: None)
-    here, work = work_in(tmp_path / "undisturbed")
+    undisturbed, work = work_in(tmp_path / "undisturbed")
     cluster.LocalScheduler(work, threading.Event()).run([(pack,) for pack in packs], None, lambda event: None)
-    assert bits(folder) == bits(here)
+    assert bits(folder) == bits(undisturbed)
 
 
 def test_compiling_is_reported_while_it_lasts(tmp_path):

@@ -144,9 +144,9 @@ def test_ablations_meet_their_own_curves(change, solved):
 def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     """Cells are matched by their fields; the difference, its interval and both tests use their trials."""
     cells = [published_cell("NMU", hidden_size=h) for h in (2, 3, 4)]
-    here = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
-    there = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
-    against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
+    own_cells = summaries_of(*((cell, {"solved": 40, "unsolved": 10}) for cell in cells))
+    other_cells = summaries_of((cells[1], {"solved": 10, "unsolved": 40}), (cells[0], {"solved": 40, "unsolved": 10}))
+    against = with_study(own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells, 500_000)))
     first, second = against.comparisons
     assert (first.row, second.row) == (0, 1)
     assert (first.finding.estimate, second.finding.estimate) == pytest.approx((0.0, 0.6))
@@ -154,7 +154,7 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
     assert (first.verdict, second.verdict) == ("agrees", "differs")
     tests = [
         statistics.log_rank([s.times.known("iterations") for s in pair]).p_value
-        for pair in ((here[0], there[1]), (here[1], there[0]))
+        for pair in ((own_cells[0], other_cells[1]), (own_cells[1], other_cells[0]))
     ]
     assert [first.log_rank_p, second.log_rank_p] == pytest.approx(statistics.holm(tests), rel=1e-9)
     assert against.notes == ("1 of 3 cells have no finished counterpart",)
@@ -162,18 +162,20 @@ def test_another_study_of_the_same_cells_is_compared_cell_by_cell():
 
 def test_studies_that_differ_in_a_fixed_value_are_compared_by_the_sweep():
     """Hidden sizes are matched despite different learning rates; a note names the rates."""
-    here = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
-    there = summaries_of(*((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2)))
-    against = with_study(here, there, "other", (table_of(here), table_of(there, 500_000)))
+    own_cells = summaries_of(*((published_cell("NMU", hidden_size=h), {"solved": 3}) for h in (2, 3)))
+    other_cells = summaries_of(
+        *((published_cell("NMU", hidden_size=h, learning_rate=0.01), {"unsolved": 3}) for h in (3, 2))
+    )
+    against = with_study(own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells, 500_000)))
     assert [c.beside.solved for c in against.comparisons] == [0, 0]
     assert against.notes == ("learning rate: 0.001 here, 0.01 in other",)
 
 
 def test_every_difference_is_noted():
     """Each unmatched hyperparameter is named with the values of both studies."""
-    here = summaries_of((published_cell("NMU"), {"solved": 3}))
-    there = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
-    assert with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).notes == (
+    own_cells = summaries_of((published_cell("NMU"), {"solved": 3}))
+    other_cells = summaries_of((published_cell("NMU", learning_rate=0.01, iterations=1000), {"solved": 3}))
+    assert with_study(own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells, 500_000))).notes == (
         "learning rate: 0.001 here, 0.01 in other",
         "iterations: 200,000 here, 1,000 in other",
     )
@@ -181,10 +183,10 @@ def test_every_difference_is_noted():
 
 def test_studies_without_a_cell_in_common_are_refused():
     """A comparison without a matching cell is an error."""
-    here = summaries_of((published_cell("NMU"), {"solved": 3}))
-    there = summaries_of((published_cell("NAU"), {"solved": 3}))
+    own_cells = summaries_of((published_cell("NMU"), {"solved": 3}))
+    other_cells = summaries_of((published_cell("NAU"), {"solved": 3}))
     with pytest.raises(InputError, match="none of its cells matches"):
-        with_study(here, there, "other", (table_of(here), table_of(there)))
+        with_study(own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells)))
 
 
 def test_groups_are_compared_by_their_columns():
@@ -204,8 +206,8 @@ def test_groups_are_compared_by_their_columns():
         )
 
     tables = [TrialTable(table(solved), by=("model",)) for solved in ([True] * 4 + [False] * 2, [True] * 6)]
-    here, there = (groups(aggregate_by(trials), ["model"]) for trials in tables)
-    comparisons = with_groups(here, there, "other.csv", (tables[0], tables[1])).comparisons
+    own_rows, other_rows = (groups(aggregate_by(trials), ["model"]) for trials in tables)
+    comparisons = with_groups(own_rows, other_rows, "other.csv", (tables[0], tables[1])).comparisons
     assert [(c.summary.solved, c.beside.solved) for c in comparisons] == [(3, 3), (1, 3)]
 
 
@@ -223,10 +225,10 @@ def table_of_seeds(seeds: list[int], solved: list[bool]) -> TrialTable:
     return TrialTable(pa.table(columns), by=())
 
 
-def compared_rows(here: TrialTable, there: TrialTable):
+def compared_rows(own_trials: TrialTable, other_trials: TrialTable):
     """Compare two tables with one row each, as files."""
-    rows, others = (groups(aggregate_by(trials), trials.by) for trials in (here, there))
-    (comparison,) = with_groups(rows, others, "other.csv", (here, there)).comparisons
+    rows, others = (groups(aggregate_by(trials), trials.by) for trials in (own_trials, other_trials))
+    (comparison,) = with_groups(rows, others, "other.csv", (own_trials, other_trials)).comparisons
     return comparison
 
 
@@ -263,13 +265,17 @@ def test_studies_with_the_same_seeds_are_compared_seed_by_seed():
         table = results_table(results)
         return summarised(table), TrialTable(table)
 
-    (here, table), (there, other) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
-    (paired,) = with_study(here, there, "other", (table, other)).comparisons
+    (own_cells, table), (other_cells, other_table) = study_of("s" * 9 + "u" * 3, 1000), study_of("uuuuuuusssuu", 5000)
+    (paired,) = with_study(own_cells, other_cells, "other", (table, other_table)).comparisons
     assert (paired.finding.test, paired.finding.seeds) == ("McNemar", 12)
     assert (paired.finding.p_value, paired.finding.estimate) == (statistics.mcnemar(7, 1), pytest.approx(6 / 12))
     assert paired.finding.interval == statistics.mcnemar_interval(7, 1, 12)
-    scores = statistics.paired_log_rank([table.cell(here[0].cell_id).times, other.cell(there[0].cell_id).times])
+    scores = statistics.paired_log_rank(
+        [table.cell(own_cells[0].cell_id).times, other_table.cell(other_cells[0].cell_id).times]
+    )
     assert paired.log_rank_p == scores.p_value
-    (independent,) = with_study(here, there, "other", (table_of(here), table_of(there, 500_000))).comparisons
+    (independent,) = with_study(
+        own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells, 500_000))
+    ).comparisons
     assert (independent.finding.test, independent.finding.seeds) == ("Fisher", None)
     assert independent.finding.p_value == statistics.fisher_exact(9, 12, 3, 12)

@@ -53,12 +53,12 @@ def test_equal_nodes_pass_every_check():
 def test_different_versions_are_reported():
     """Versions that differ between nodes are a failure; versions that differ only from this machine are a warning."""
     older = replace(FINE, versions=versions() | {"torch": "1.0.0"})
-    apart = judged(FINE, older)
-    assert states(apart) == {"versions": "failed"}
-    assert apart["versions"].finding == f"torch {versions()['torch']} on head (0a0a0a), 1.0.0 on other (0b0b0b)"
-    here = judged(older, older)
-    assert states(here) == {"versions": "warning"}
-    assert f"torch {versions()['torch']} here, 1.0.0 there" in here["versions"].finding
+    unequal_nodes = judged(FINE, older)
+    assert states(unequal_nodes) == {"versions": "failed"}
+    assert unequal_nodes["versions"].finding == f"torch {versions()['torch']} on head (0a0a0a), 1.0.0 on other (0b0b0b)"
+    equal_nodes = judged(older, older)
+    assert states(equal_nodes) == {"versions": "warning"}
+    assert f"torch {versions()['torch']} here, 1.0.0 there" in equal_nodes["versions"].finding
     lacking = replace(FINE, versions={k: v for k, v in versions().items() if k != "numba"})
     finding = f"numba {versions()['numba']} on head (0a0a0a), missing on other (0b0b0b)"
     assert judged(FINE, lacking)["versions"].finding == finding
@@ -100,7 +100,7 @@ def test_other_problems_of_nodes_are_reported():
 
 
 @pytest.mark.parametrize(
-    ("here", "there"),
+    ("local_check", "node_check"),
     [
         ("store", "store on nodes"),
         ("tracking", "tracking on nodes"),
@@ -108,14 +108,14 @@ def test_other_problems_of_nodes_are_reported():
         ("room here", "room on nodes"),
     ],
 )
-def test_a_failure_here_is_a_warning_if_nodes_pass(here, there):
+def test_a_failure_here_is_a_warning_if_nodes_pass(local_check, node_check):
     """A failure on this machine is a warning if the nodes pass, and stays a failure if they fail or weren't asked."""
-    failed = Check(here, "failed", "no route to host", "fix it")
-    assert there in judged(FINE, FINE)
+    failed = Check(local_check, "failed", "no route to host", "fix it")
+    assert node_check in judged(FINE, FINE)
     assert eased(failed, list(judged(FINE, FINE).values())).state == "warning"
-    assert eased(failed, [Check(there, "failed", "no route to host", "fix it")]) == failed
+    assert eased(failed, [Check(node_check, "failed", "no route to host", "fix it")]) == failed
     assert eased(failed, [Check("nodes", "failed", "nobody answers", "")]) == failed
-    fine = Check(here, "ok", "it answers")
+    fine = Check(local_check, "ok", "it answers")
     assert eased(fine, list(judged(FINE, FINE).values())) == fine
 
 

@@ -111,12 +111,12 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
     user, store = as_user(tmp_path, two_nodes), tmp_path / "studies"
     folder = Store(store).study("disturbed")
     command = [sys.executable, "-m", "study", *order(store, "disturbed", tmp_path / "d.yaml")]
-    both = [
+    processes = [
         subprocess.Popen(command, env=user, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
     ]
-    outputs = [process.communicate(timeout=DEADLINE_S)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0], outputs
+    outputs = [process.communicate(timeout=DEADLINE_S)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
     assert sorted("attached to study-disturbed-0" in text for text in outputs) == [False, True], outputs
     for text in outputs:
         for word in ("study status disturbed", "study logs disturbed --follow", "/#/jobs/study-disturbed-0"):

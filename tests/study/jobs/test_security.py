@@ -60,11 +60,11 @@ def test_nobody_joins_without_the_token():
         wrong = quiet | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
         pipe = subprocess.PIPE
         # Ray takes half a minute per attempt, so both run at once.
-        both = [
+        processes = [
             subprocess.Popen(join, env=environment, stdout=pipe, stderr=pipe, text=True)
             for environment in (none, wrong)
         ]
-        for process in both:
+        for process in processes:
             output, _ = process.communicate(timeout=600)
             assert process.returncode != 0, output
             assert "CPU" not in output

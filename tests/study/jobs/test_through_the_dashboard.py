@@ -111,7 +111,7 @@ class Dashboard:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Change to an empty folder, with a token in the home folder, and poll without waits."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -411,11 +411,11 @@ def test_every_command_warns_of_a_readable_token(server: Start):
     assert {token for _, token in dashboard.requests} == {TOKEN}
 
 
-def test_a_folders_cluster_gets_no_token_unconfirmed(here, server: Start):
+def test_a_folders_cluster_gets_no_token_unconfirmed(working_folder, server: Start):
     """A cluster named only by the working folder's file isn't contacted until the user confirms it."""
     dashboard = Dashboard(job_entry("SUCCEEDED"), token=TOKEN)
     url = in_other_notation(server(dashboard))
-    (here / "study.toml").write_text(f"cluster = '{url}'")
+    (working_folder / "study.toml").write_text(f"cluster = '{url}'")
     for words in (("list", "--cluster"), ("status", "demo")):
         assert invoke(*words).exit_code == 2
     assert invoke("doctor").exit_code == 1
@@ -426,7 +426,7 @@ def test_a_folders_cluster_gets_no_token_unconfirmed(here, server: Start):
     assert dashboard.requests
 
 
-def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
+def test_a_cluster_without_a_token_has_to_be_meant(working_folder, server: Start):
     """Commands that run code contact another machine only if it requires a token, unless an option allows it."""
     dashboard = Dashboard(job_entry())
     url = in_other_notation(server(dashboard))
@@ -434,7 +434,7 @@ def test_a_cluster_without_a_token_has_to_be_meant(here, server: Start):
     refused = invoke(*submit)
     assert refused.exit_code == 2
     assert "answers without a token: anyone who reaches it can run code there" in refused.output
-    (here.parent / ".ray" / "auth_token").unlink()
+    (working_folder.parent / ".ray" / "auth_token").unlink()
     dashboard.requests.clear()
     refused = invoke(*submit)
     assert (refused.exit_code, "there is no token here" in refused.output) == (2, True)
@@ -463,19 +463,19 @@ def test_submit_shows_the_tracking_address(server: Start, uri, line):
     assert f"cluster:   {url}/#/jobs/study-demo-0" in done.output
 
 
-def test_the_doctor_misses_a_token(here, server: Start):
+def test_the_doctor_misses_a_token(working_folder, server: Start):
     """On a cluster that requires a token, a missing and a wrong token are failures, and no job is sent."""
     url = server(Dashboard(job_entry(), token=TOKEN))
     for token, problem in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
-        (here.parent / ".ray" / "auth_token").write_text(token)
-        done = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(here), "--json")
+        (working_folder.parent / ".ray" / "auth_token").write_text(token)
+        done = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(working_folder), "--json")
         checks = {check["name"]: check for check in json.loads(done.stdout)}
         assert (done.exit_code, checks["cluster"]["state"]) == (1, "failed")
         assert problem in checks["cluster"]["found"]
         assert "nodes" not in checks
 
 
-def test_the_doctor_misses_a_guard(here, server: Start):
+def test_the_doctor_misses_a_guard(working_folder, server: Start):
     """A remote cluster without a token is a failure, or a warning if the user allows it."""
     url = in_other_notation(server(Dashboard(job_entry())))
     words = ("doctor", "--cluster", url, "--tracking-uri", "off", "--store", "relative", "--json")

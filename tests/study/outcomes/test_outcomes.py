@@ -48,10 +48,10 @@ def read(
     return gather([read_source(path, also=by or (), metrics=[*say.known, *say.columns]) for path in paths], by, say)
 
 
-def refusal(*paths: Path, by: list[str] | None = None, **said: Any) -> str:
+def refusal(*paths: Path, by: list[str] | None = None, **options: Any) -> str:
     """Return the error message with which `read` refuses files."""
     with pytest.raises(InputError) as caught:
-        read(*paths, by=by, **said)
+        read(*paths, by=by, **options)
     assert caught.value.exit_code == 2
     return str(caught.value)
 

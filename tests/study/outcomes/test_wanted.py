@@ -123,7 +123,7 @@ def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("roles", "words"),
     [
         ({"metrics": ["val_mes"]}, "no column val_mes; did you mean val_mse?"),
         ({"success": "qqq < 3"}, "no column qqq; choose from width, seed, val_mse, note"),
@@ -131,10 +131,10 @@ def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
         ({"success": "note < 3"}, "row 2: note: 'y' isn't a number"),
     ],
 )
-def test_columns_that_cannot_be_metrics_are_refused(tmp_path, said, words):
+def test_columns_that_cannot_be_metrics_are_refused(tmp_path, roles, words):
     """A missing or non-numeric column is named with the nearest name or the fault."""
     with pytest.raises(InputError) as caught:
-        read(tmp_path / "a.csv", **said)
+        read(tmp_path / "a.csv", **roles)
     assert words in str(caught.value)
 
 

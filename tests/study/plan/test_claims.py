@@ -129,8 +129,8 @@ def test_metrics_without_limits_are_judged_by_shares_of_seeds() -> None:
     rows += [result(other, seed, DIVERGED) for seed in range(15, 20)]
     verdict = judged(plan, TrialTable(results_table(rows), plan.metrics))
     assert (verdict.state, verdict.cells[0].estimate, verdict.cells[0].seeds) == ("shown", 1.0, 20)
-    both = [result(cell, seed, DIVERGED) for cell in plan.cells for seed in range(20)]
-    assert judged(plan, TrialTable(results_table(both), plan.metrics)).cells[0].estimate == 0.0
+    all_diverged = [result(cell, seed, DIVERGED) for cell in plan.cells for seed in range(20)]
+    assert judged(plan, TrialTable(results_table(all_diverged), plan.metrics)).cells[0].estimate == 0.0
     close = [
         result(cell, seed, UNSOLVED, test_mse=1.0 + 0.4 * (cell == other)) for cell in plan.cells for seed in range(20)
     ]

@@ -121,13 +121,15 @@ def test_the_order_of_rows_and_other_trials_have_no_effect(until, seed_and_rate,
     plan = planned(until)
     truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
     known = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
-    mine = table(plan, known)
+    known_table = table(plan, known)
     foreign = plan.cells[0].replace(learning_rate=0.5)
-    others = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
-    both = unified([mine.results, results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in others])])
-    rows = list(range(len(both)))
+    other_trials = [Trial(foreign, 0), Trial(foreign, 1), Trial(plan.cells[0], MOST)]
+    joined = unified(
+        [known_table.results, results_table([Result(trial=t, outcome=Outcome.SOLVED) for t in other_trials])]
+    )
+    rows = list(range(len(joined)))
     order.shuffle(rows)
-    assert extended(plan, TrialTable(both.take(rows))) == extended(plan, mine)
+    assert extended(plan, TrialTable(joined.take(rows))) == extended(plan, known_table)
 
 
 combined = st.builds(
@@ -142,13 +144,13 @@ def test_combined_seeds_of_an_earlier_version_are_ignored(until, seed_and_rate, 
     """A study that had `seeds: {init, data}` keeps those trials, but its rule uses plain seeds only."""
     plan = planned(until)
     truth = drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])
-    mine = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
+    known_table = table(plan, {key: truth[key] for key in asked(extended(plan, table(plan, {})))})
     earlier = [Result(trial=Trial(c, sources.seed), outcome=Outcome.SOLVED) for c in plan.cells for sources in seeds]
-    both, extension = TrialTable(unified([results_table(earlier), mine.results])), extended(plan, mine)
-    assert extended(plan, both) == extension
-    assert repr(verdicts(extension, both)) == repr(verdicts(extension, mine))
-    assert repr(claim_verdicts(extension, both)) == repr(claim_verdicts(extension, mine))
-    assert progress(extension, both) == progress(extension, mine)
+    joined, extension = TrialTable(unified([results_table(earlier), known_table.results])), extended(plan, known_table)
+    assert extended(plan, joined) == extension
+    assert repr(verdicts(extension, joined)) == repr(verdicts(extension, known_table))
+    assert repr(claim_verdicts(extension, joined)) == repr(claim_verdicts(extension, known_table))
+    assert progress(extension, joined) == progress(extension, known_table)
 
 
 @either

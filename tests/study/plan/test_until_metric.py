@@ -95,11 +95,11 @@ def test_combined_seeds_of_an_earlier_version_are_ignored(until):
     plain = {key: truth[key] for key in asked(extended(plan, table(plan, {})))}
     pairs_of_seeds = [Sources(init, data) for init, data in itertools.permutations(range(3), 2)]
     earlier = {(cell.id, sources.seed): 1e6 for cell in plan.cells for sources in pairs_of_seeds}
-    mine, both = table(plan, plain), table(plan, earlier | plain)
-    extension = extended(plan, mine)
-    assert extended(plan, both) == extension
-    assert repr(verdicts(extension, both)) == repr(verdicts(extension, mine))
-    assert expected(plan, both) == expected(plan, mine)
+    known_table, joined = table(plan, plain), table(plan, earlier | plain)
+    extension = extended(plan, known_table)
+    assert extended(plan, joined) == extension
+    assert repr(verdicts(extension, joined)) == repr(verdicts(extension, known_table))
+    assert expected(plan, joined) == expected(plan, known_table)
 
 
 @either

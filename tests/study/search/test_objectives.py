@@ -60,10 +60,12 @@ def worth_in_a_search(trials, cell=CELL):
     return dict(zip(NAMES, value, strict=True))
 
 
-def no_worse(trials, than):
+def no_worse(trials, others):
     """Return, by objective, True if trials are worth at least as much as others, up to rounding."""
-    here, there = worth(trials), worth(than)
-    losses = {name: (OBJECTIVES[name].loss(here[name]), OBJECTIVES[name].loss(there[name])) for name in NAMES}
+    own_values, other_values = worth(trials), worth(others)
+    losses = {
+        name: (OBJECTIVES[name].loss(own_values[name]), OBJECTIVES[name].loss(other_values[name])) for name in NAMES
+    }
     return {name: a <= b + 1e-12 * abs(b) for name, (a, b) in losses.items()}
 
 
@@ -171,9 +173,9 @@ def test_a_search_judges_by_the_results_it_has():
 
 def test_unknown_values_of_a_solved_trial_count_as_the_worst():
     """A solved trial without a sparsity error, as with infinite weights, counts with the worst error."""
-    gone = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
-    there = replace(gone, metrics={"sparsity_error": np.array([1e-6, 0.5])})
-    assert values(gone) == values(there)
+    unknown = Sample(2, np.array([5000.0, 6000.0]), {"sparsity_error": np.array([1e-6, np.nan])})
+    worst = replace(unknown, metrics={"sparsity_error": np.array([1e-6, 0.5])})
+    assert values(unknown) == values(worst)
 
 
 def test_cells_of_other_lengths_are_judged_by_one_measure():

@@ -29,9 +29,9 @@ def test_numbers_of_a_stream_have_the_same_bits_on_every_device(name):
 
     with far_device():
         with use_device(FAR):
-            there = drawn()
-            assert torch.zeros(1).device == there.device == torch.device(FAR)
-        assert torch.equal(there.cpu(), drawn())
+            far_numbers = drawn()
+            assert torch.zeros(1).device == far_numbers.device == torch.device(FAR)
+        assert torch.equal(far_numbers.cpu(), drawn())
         assert drawn().is_cpu
 
 
@@ -78,6 +78,6 @@ def test_a_task_made_for_one_device_draws_on_another(name):
             return tree_leaves((made.draw(Stream([3], 0, Purpose.TRAIN), *setup), sets))
 
     with far_device():
-        for there, here in zip(drawn(FAR), drawn("cpu"), strict=True):
-            assert (there.device.type, here.device.type) == ("far", "cpu")
-            assert torch.equal(there.cpu(), here)
+        for far_number, near_number in zip(drawn(FAR), drawn("cpu"), strict=True):
+            assert (far_number.device.type, near_number.device.type) == ("far", "cpu")
+            assert torch.equal(far_number.cpu(), near_number)

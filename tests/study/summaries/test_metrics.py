@@ -86,14 +86,14 @@ def test_a_metric_of_solved_trials_ignores_all_others(trials):
 def test_the_order_of_rows_changes_nothing(trials, random):
     """A group's counts and metrics don't depend on the order of rows, except for the last bits of sums."""
     shuffled = random.sample(trials, len(trials))
-    here, there = groups_of(trials), groups_of(shuffled)
-    assert set(here) == set(there)
-    for model, group in here.items():
-        metric_summary, other = group.metrics["loss"], there[model].metrics["loss"]
+    groups, shuffled_groups = groups_of(trials), groups_of(shuffled)
+    assert set(groups) == set(shuffled_groups)
+    for model, group in groups.items():
+        metric_summary, other = group.metrics["loss"], shuffled_groups[model].metrics["loss"]
         assert (group.ended, group.judged, group.is_judged) == (
-            there[model].ended,
-            there[model].judged,
-            there[model].is_judged,
+            shuffled_groups[model].ended,
+            shuffled_groups[model].judged,
+            shuffled_groups[model].is_judged,
         )
         assert (metric_summary.count, metric_summary.median, metric_summary.interquartile_mean) == (
             other.count,

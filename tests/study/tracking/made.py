@@ -72,8 +72,8 @@ class Made:
         return self._results[start : start + self._size]
 
     def curves(self, name: str) -> list[Curve]:
-        here = {result.trial.id for result in self.results(name)}
-        return [curve for curve in self._curves if curve.trial_id in here]
+        trial_ids = {result.trial.id for result in self.results(name)}
+        return [curve for curve in self._curves if curve.trial_id in trial_ids]
 
     def pack(self, name: str) -> ReadPack:
         return ReadPack(name, self.results(name), partial(self.curves, name))

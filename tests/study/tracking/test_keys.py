@@ -79,11 +79,11 @@ def test_runs_of_the_earlier_spelling_are_found(uri: str, monkeypatch: pytest.Mo
     (old,) = runs_of(uri)
     assert {"_", "_.2"} <= old.data.params.keys()
     assert "spelling" not in old.data.tags["study.kinds"]
-    both = Made([result(0), result(1)], [curve(0), curve(1)])
-    assert sync(uri, "demo", both) == 1
+    packs = Made([result(0), result(1)], [curve(0), curve(1)])
+    assert sync(uri, "demo", packs) == 1
     assert {run.info.run_id for run in runs_of(uri)} > {old.info.run_id}
     assert len(runs_of(uri)) == 2
-    assert sync(uri, "demo", both) == 0
+    assert sync(uri, "demo", packs) == 0
     table, curves = load(uri, "demo")
     expected = results_table([result(0), result(1)])
     order = [("cell_id", "ascending"), ("seed", "ascending")]

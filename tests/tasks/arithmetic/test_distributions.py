@@ -98,8 +98,10 @@ def test_a_task_checks_its_distribution():
 
 def test_a_uniform_distribution_is_the_default():
     """A file that names the uniform distribution has the same cells as one without a distribution."""
-    plain, said = (ARITHMETIC.canonical("single-module", "NMU", values) for values in ({}, {"distribution": "uniform"}))
-    assert plain == said
+    implicit, explicit = (
+        ARITHMETIC.canonical("single-module", "NMU", values) for values in ({}, {"distribution": "uniform"})
+    )
+    assert implicit == explicit
     assert ARITHMETIC.why_without_effect("deviation", "simple", "NMU", {"distribution": ("halves",)}) == (
         "distribution must be normal for that"
     )

@@ -94,7 +94,7 @@ def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
     rows = np.empty((1, typed.input_size, typed.evaluation_rows), np.float32)
     seed, interval = np.array([EVALUATION_SEED], np.uint64), np.full((1, 2), low, np.float32)
     fill_inputs(rows, seed, interval, np.array([width], np.float32), 0, Purpose.VALIDATION)
-    x, found = rows[0].T.astype(np.float64), {}
+    x, gates = rows[0].T.astype(np.float64), {}
     for number in (1, 2):
         p = {
             name.split(".")[1]: array.astype(np.float64)
@@ -102,10 +102,10 @@ def by_definition(cell: Cell, arrays: Arrays) -> dict[str, Array]:
             if name.startswith(f"layer_{number}.")
         }
         g = OPENINGS.get(cell.model, lambda p, x: sigmoid(x @ p["gate"].T))(p, x)
-        found[f"layer {number}"] = g.mean(0)
+        gates[f"layer {number}"] = g.mean(0)
         added, multiplied = PATHS[cell.model](p, x)
         x = g * added + (1 - g) * multiplied
-    return found
+    return gates
 
 
 @pytest.mark.parametrize("model", GATED)
@@ -115,9 +115,9 @@ def test_mean_gates_are_the_definitions(model):
     cell = small_cell(model, hidden_size=3, evaluation_rows=1234, **changes)
     for seed in range(5):
         arrays = drawn(cell, seed)
-        found, expected = mean_gates(cell, arrays), by_definition(cell, arrays)
-        assert list(found) == ["layer 1", "layer 2"]
-        for layer, gates in found.items():
+        actual, expected = mean_gates(cell, arrays), by_definition(cell, arrays)
+        assert list(actual) == ["layer 1", "layer 2"]
+        for layer, gates in actual.items():
             assert (gates.shape, gates.dtype) == (expected[layer].shape, np.float32)
             np.testing.assert_allclose(gates, expected[layer], rtol=1e-4)
 
@@ -129,12 +129,12 @@ def test_mean_gates_of_a_trial_do_not_depend_on_the_others(model):
     trials = [Weights(str(seed), 0, drawn(cell, seed)) for seed in range(9)]  # more than are processed at a time
     gate = trials[4].arrays["layer_1.gate"]
     (gate[0] if len(gate) == 1 else gate)[7] = np.nan
-    found = mean_gates(cell, stacked_weights(trials))
-    assert {layer: gates.shape for layer, gates in found.items()} == {"layer 1": (9, 50), "layer 2": (9, 1)}
+    mean_gates_of_all = mean_gates(cell, stacked_weights(trials))
+    assert {layer: gates.shape for layer, gates in mean_gates_of_all.items()} == {"layer 1": (9, 50), "layer 2": (9, 1)}
     for place, weights in enumerate(trials):
         alone = mean_gates(cell, weights.arrays)
-        assert all(alone[layer].tobytes() == found[layer][place].tobytes() for layer in found)
-    wrong = {layer: np.argwhere(np.isnan(gates)).tolist() for layer, gates in found.items()}
+        assert all(alone[layer].tobytes() == mean_gates_of_all[layer][place].tobytes() for layer in mean_gates_of_all)
+    wrong = {layer: np.argwhere(np.isnan(gates)).tolist() for layer, gates in mean_gates_of_all.items()}
     sees_input = not model.startswith("iNALU")
     assert wrong == {"layer 1": [[4, 7]], "layer 2": [[4, 0]] if sees_input else []}
 
@@ -178,8 +178,8 @@ def test_effective_weights_are_those_of_the_sparsity_error(model):
     later.advance(1e9)
     weights = trained.finish()[2]
     errors = [curve.metrics["sparsity_error"][-1] for curve in later.finish()[1]]
-    found = effective_weights(small_cell(model, hidden_size=3, **changes), stacked_weights(weights))
-    weighing = {name: array for name, array in found.items() if name[-1] not in "Gg"}
+    matrices = effective_weights(small_cell(model, hidden_size=3, **changes), stacked_weights(weights))
+    weighing = {name: array for name, array in matrices.items() if name[-1] not in "Gg"}
     inputs = {"layer 1": 4, "layer 2": 6 if model == "NMRU" else 3}
     assert all(
         array.shape == (3, 3 if name[:7] == "layer 1" else 1, inputs[name[:7]]) for name, array in weighing.items()
@@ -207,10 +207,10 @@ def test_effective_weights_are_named_by_layer_and_path(model, paths):
     """Effective weights are named by layer and path, with the gate as G."""
     cell = small_cell(model)
     arrays = drawn(cell, 0)
-    found = effective_weights(cell, arrays)
-    assert list(found) == [f"layer {number}, {path}" for number in (1, 2) for path in paths]
+    matrices = effective_weights(cell, arrays)
+    assert list(matrices) == [f"layer {number}, {path}" for number in (1, 2) for path in paths]
     if "G" in paths:
-        np.testing.assert_array_equal(found["layer 2, G"], arrays["layer_2.gate"])
+        np.testing.assert_array_equal(matrices["layer 2, G"], arrays["layer_2.gate"])
 
 
 @pytest.mark.parametrize("read", [mean_gates, effective_weights])

@@ -19,9 +19,9 @@ def test_two_factors_start_negative(hidden_size: int) -> None:
     """Two of a trial's factors are negative, or fewer if signs don't allow it; weights keep their magnitudes."""
     cell, seeds = cell_of(hidden_size), range(200)
     signed = cell.replace(init_signs="two_negative")
-    found = negative(factors_at_start(signed, seeds))
-    assert found.max() == 2
-    assert (found == 2).mean() > {2: 0.2, 3: 0.5, 5: 0.85, 10: 0.99}[hidden_size]
+    counts = negative(factors_at_start(signed, seeds))
+    assert counts.max() == 2
+    assert (counts == 2).mean() > {2: 0.2, 3: 0.5, 5: 0.85, 10: 0.99}[hidden_size]
     drawn, chosen = (initial_state([Trial(variant, seed) for seed in seeds]) for variant in (cell, signed))
     assert np.array_equal(np.abs(drawn[FIRST]), np.abs(chosen[FIRST]))
     assert np.array_equal(drawn[SECOND], chosen[SECOND])

@@ -50,7 +50,7 @@ CHANGES = {
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     """Set a working folder and an environment variable."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HERE", "1")

@@ -66,12 +66,12 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(opt=3)
-    found: list[Code] = []
+    compiled: list[Code] = []
 
     class Arm64Library(Library):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
             # At this point all parts are linked, and vectorisation hasn't run yet.
-            here: Any = (self._final_module, self._codegen._tm)
+            own_target: Any = (self._final_module, self._codegen._tm)
             text = re.sub(r"^target (triple|datalayout) = .*$", "", str(self._final_module), flags=re.MULTILINE)
             module = llvm.parse_assembly(text)
             module.triple, module.data_layout = TRIPLE, str(machine.target_data)
@@ -81,9 +81,9 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
             try:
                 self._final_module, self._codegen._tm = module, machine
                 super()._optimize_final_module()
-                found.append(Code(str(module), machine.emit_assembly(module)))
+                compiled.append(Code(str(module), machine.emit_assembly(module)))
             finally:
-                self._final_module, self._codegen._tm = here
+                self._final_module, self._codegen._tm = own_target
 
     class Arm64Compiler(IntoLibrary):
         library_class = Arm64Library
@@ -96,7 +96,7 @@ def code_of(function: Any, arguments: Sequence[Any]) -> Code:
     options.pop("nopython", None)
     # Compile anew, because numba has only machine code of a function loaded from disk.
     _njit(**options)(function.py_func).compile(tuple(arguments))
-    return found[0]
+    return compiled[0]
 
 
 def innermost_loops(assembly: str) -> list[list[str]]:

@@ -33,8 +33,8 @@ def test_l1_grows_in_steps(first: float, last: float) -> None:
     text = script_of(cell_of("NPU", {**ALONE, "l1_first_strength": first, "l1_strength": last})).text
     (strength,) = re.findall(r"    β = (.+)\n", text)
     for iteration in (0, 9_999, 10_000, 19_999, 20_000, 25_000, 100_000, 2_949_999, 2_950_000, 10_000_000):
-        found = eval(strength, {"iteration": iteration})  # noqa: S307
-        assert found == pytest.approx(stepwise(iteration, first, last), rel=1e-14, abs=0)
+        value = eval(strength, {"iteration": iteration})  # noqa: S307
+        assert value == pytest.approx(stepwise(iteration, first, last), rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name.startswith("outward")])

@@ -100,14 +100,14 @@ def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -
     expected = np.stack([curve.metrics["validation_mse"], curve.metrics["test_mse"]], axis=1)
     is_rough = model in NEAR_ZERO and "task" not in values
     first, tolerance = (8, 5e-3) if is_rough else (len(expected), 1e-4)
-    found = np.array(list(script["curve"].values()))
+    printed_mses = np.array(list(script["curve"].values()))
     rounding = 1e-11 * max(1.0, expected[0].max())
-    np.testing.assert_allclose(found[:first], expected[:first], rtol=tolerance, atol=rounding)
+    np.testing.assert_allclose(printed_mses[:first], expected[:first], rtol=tolerance, atol=rounding)
     errors = np.array(re.findall(r"sparsity error (\S+)", script["printed"]), float)
     np.testing.assert_allclose(errors[:first], curve.metrics["sparsity_error"][:first], rtol=tolerance, atol=1e-4)
     if not is_rough:
-        *_, stored, here, verdict = script["printed"].splitlines()
-        assert stored.removeprefix("stored: ") == here.removeprefix("here:   ")
+        *_, stored, repeated, verdict = script["printed"].splitlines()
+        assert stored.removeprefix("stored: ") == repeated.removeprefix("here:   ")
         assert verdict.endswith("of the threshold: at all of these iterations")
 
 
@@ -221,4 +221,4 @@ def test_a_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InputError, match="can't be written: No such file"):
         script.write("none/script.py")
     other = script.write("other.py")
-    assert sorted(found.name for found in tmp_path.iterdir()) == [str(other), str(path)]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [str(other), str(path)]

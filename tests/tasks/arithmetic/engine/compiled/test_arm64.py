@@ -25,9 +25,9 @@ def compiled() -> dict[str, Code]:
 
 def with_instruction(pattern: str, code: Code) -> list[list[str]]:
     """Return the innermost loops with an instruction that matches a pattern; at least one must exist."""
-    found = [loop for loop in innermost_loops(code.assembly) if any(re.match(pattern, line) for line in loop)]
-    assert found, f"no loop has {pattern}"
-    return found
+    loops = [loop for loop in innermost_loops(code.assembly) if any(re.match(pattern, line) for line in loop)]
+    assert loops, f"no loop has {pattern}"
+    return loops
 
 
 def assert_of_no_processor(code: Code) -> None:

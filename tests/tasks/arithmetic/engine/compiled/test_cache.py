@@ -19,9 +19,9 @@ def test_compiling_and_loading_processes_run_the_same_code(tmp_path):
     """A process that compiles a function runs the same machine code as one that loads it."""
     command = [sys.executable, "-m", "tests.tasks.arithmetic.engine.machine_code"]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    said = [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
-    assert [words[:2] for words in said] == [["new", "compiled"], ["kept", "loaded"]]
-    assert said[0][2] == said[1][2]
+    outputs = [subprocess.check_output(command, env=environment, text=True).split() for _ in range(2)]
+    assert [words[:2] for words in outputs] == [["new", "compiled"], ["kept", "loaded"]]
+    assert outputs[0][2] == outputs[1][2]
 
 
 def test_without_a_writable_folder_code_is_cached_in_the_temporary_one(tmp_path):
@@ -35,13 +35,13 @@ def test_without_a_writable_folder_code_is_cached_in_the_temporary_one(tmp_path)
     (tmp_path / "tmp").mkdir()
     elsewhere = {"TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": os.devnull, "HOME": os.devnull}
 
-    def said(folder: str) -> str:
+    def output_of(folder: str) -> str:
         environment = os.environ | elsewhere | {"NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = str(tmp_path)
         command = [sys.executable, "-c", "import module"]
         return subprocess.check_output(command, env=environment, text=True).strip()
 
-    assert [said(os.devnull), said(os.devnull)] == ["False 4 0", "True 4 1"]
+    assert [output_of(os.devnull), output_of(os.devnull)] == ["False 4 0", "True 4 1"]
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == [f"study-numba-{os.getuid()}"]
 
 
@@ -65,14 +65,14 @@ def test_an_index_of_an_earlier_version_is_replaced(tmp_path, monkeypatch):
 def test_functions_of_a_factory_are_cached_separately(tmp_path):
     """If a process has cached only a part of a factory's functions, the next process compiles the others."""
 
-    def said(*factors: str) -> list[str]:
+    def output_of(*factors: str) -> list[str]:
         command = [sys.executable, "-m", "tests.study.engine.factory", *factors]
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
         return subprocess.check_output(command, env=environment, text=True).splitlines()
 
-    assert said("2") == ["new", "2.0 2.0"]
-    assert said("2", "3") == ["kept new", "2.0 3.0"]
-    assert said("2", "3") == ["kept kept", "2.0 3.0"]
+    assert output_of("2") == ["new", "2.0 2.0"]
+    assert output_of("2", "3") == ["kept new", "2.0 3.0"]
+    assert output_of("2", "3") == ["kept kept", "2.0 3.0"]
 
 
 def test_two_processes_that_write_at_once_keep_their_signatures(tmp_path, monkeypatch):

@@ -56,12 +56,12 @@ def nudged(checkpoint: Checkpoint, factor: float) -> Checkpoint:
     return replace(checkpoint, arrays=arrays)
 
 
-def distances(found: Any, expected: Any) -> Any:
+def distances(actual: Any, expected: Any) -> Any:
     """Return each trial's largest distance of a weight, relative to the largest weight of its parameter."""
     worst = np.zeros(len(SEEDS))
     for name in expected:
         if name.startswith("part/weight/"):
-            a, b = (array[name].reshape(len(SEEDS), -1).astype(np.float64) for array in (found, expected))
+            a, b = (array[name].reshape(len(SEEDS), -1).astype(np.float64) for array in (actual, expected))
             worst = np.maximum(worst, abs(a - b).max(1) / np.maximum(abs(b).max(1), 1e-3))
     return worst
 
@@ -94,12 +94,12 @@ def test_trajectories_agree_with_the_torch_engine(model, changes):
     if MODELS[model].has_bounds:
         changes |= {"sparsity_start": 50, "sparsity_end": 150}
     pack = Pack(tuple(Trial(small_cell(model, **changes), seed) for seed in SEEDS))
-    found, expected, tame = compare(pack)
-    assert distances(found, expected)[tame].max() < 1e-4
+    actual, expected, tame = compare(pack)
+    assert distances(actual, expected)[tame].max() < 1e-4
     for name in ("validation_mse", "test_mse"):
-        np.testing.assert_allclose(found[name][tame], expected[name][tame], rtol=5e-3)
-        np.testing.assert_allclose(found[name][tame, 0], expected[name][tame, 0], rtol=1e-4)
-    np.testing.assert_allclose(found["sparsity_error"][tame], expected["sparsity_error"][tame], atol=1e-4)
+        np.testing.assert_allclose(actual[name][tame], expected[name][tame], rtol=5e-3)
+        np.testing.assert_allclose(actual[name][tame, 0], expected[name][tame, 0], rtol=1e-4)
+    np.testing.assert_allclose(actual["sparsity_error"][tame], expected["sparsity_error"][tame], atol=1e-4)
 
 
 RULES: dict[str, dict[str, Any]] = {
@@ -130,9 +130,9 @@ def test_every_rule_agrees_with_the_torch_engine(model, rule):
     if "sparsity_scaling" not in changes:
         changes |= {"sparsity_start": 0, "sparsity_end": 50}
     pack = Pack(tuple(Trial(small_cell(model, **changes), seed) for seed in SEEDS))
-    found, expected, tame = compare(pack)
-    assert distances(found, expected)[tame].max() < 1e-4
-    np.testing.assert_allclose(found["test_mse"][tame], expected["test_mse"][tame], rtol=5e-3)
+    actual, expected, tame = compare(pack)
+    assert distances(actual, expected)[tame].max() < 1e-4
+    np.testing.assert_allclose(actual["test_mse"][tame], expected["test_mse"][tame], rtol=5e-3)
 
 
 # --- the engine ---------------------------------------------------------------------------------------------------
@@ -205,17 +205,17 @@ def test_inputs_are_the_streams_bits(n, width, second):
     widths = np.full(1, width, np.float32)
     fill_inputs(expected, np.array([seed], np.uint64), low, widths, 123_456, Purpose.TEST)
     features, deep = padded(n, 4), n - n % LANES
-    found = []
+    drawn = []
     for first in (0, block):
         x = np.empty((features, block + LANES), np.float32)
         transposed = np.empty((block, deep), np.float32)
         stream = (np.uint64(seed), low[0, 0], low[0, 1], widths[0], 123_456, int(Purpose.TEST))
         _draw(x.reshape(-1), transposed.reshape(-1), n, block, *stream, first, rows)
         np.testing.assert_array_equal(transposed, x[:deep, :block].T)
-        found.append(x[:n, :block])
-    found = np.concatenate(found, axis=1)
-    np.testing.assert_array_equal(found[:, :rows], expected[0])
-    np.testing.assert_array_equal(found[:, rows:], np.repeat(found[:, block : block + 1], 2 * block - rows, axis=1))
+        drawn.append(x[:n, :block])
+    drawn = np.concatenate(drawn, axis=1)
+    np.testing.assert_array_equal(drawn[:, :rows], expected[0])
+    np.testing.assert_array_equal(drawn[:, rows:], np.repeat(drawn[:, block : block + 1], 2 * block - rows, axis=1))
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------

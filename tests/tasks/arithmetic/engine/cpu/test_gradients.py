@@ -66,13 +66,13 @@ class Drawn:
         expected = function(x, *tensors)
         expected.backward(torch.tensor(self.y_grad.T.copy()))
         close(self.y, expected.detach().numpy().T)
-        for tensor, (_, found) in zip(tensors, parameters, strict=True):
-            close(found - 1, tensor.grad.numpy())
+        for tensor, (_, gradient) in zip(tensors, parameters, strict=True):
+            close(gradient - 1, tensor.grad.numpy())
         close(self.x_grad - self.x_grad_before, x.grad.numpy().T)
 
 
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1, abs(expected).max()))
+def close(actual: Any, expected: Any) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * max(1, abs(expected).max()))
 
 
 @pytest.fixture(params=SHAPES, ids=str)
@@ -159,13 +159,13 @@ def test_gated(d, gate):
 def test_unwanted_gradients_cost_nothing(d):
     """With an empty array for the inputs' gradient, that gradient is skipped, and the weights' gradient is the same."""
     w, before = d.weight(0, 1), d.rows(d.inputs)
-    found = []
+    gradients = []
     for x_grad in (np.zeros_like(d.x), np.zeros((0, d.batch))):
         w_grad = np.zeros_like(w)
         g.nmu_forward(w, d.x, before, d.y)
         g.nmu_backward(w, d.x, before, d.y, d.y_grad, d.ones, d.rows(1), d.rows(d.inputs), w_grad, x_grad)
-        found.append(w_grad)
-    np.testing.assert_array_equal(*found)
+        gradients.append(w_grad)
+    np.testing.assert_array_equal(*gradients)
 
 
 def test_nac_weights():
@@ -173,40 +173,40 @@ def test_nac_weights():
     rng = np.random.default_rng(0)
     values = [np.append(rng.normal(size=20), [0.0, 40.0, -40.0, 8.0]) for _ in range(2)]
     w, w_grad = np.empty(24), rng.normal(size=24)
-    found = np.empty(24), np.empty(24)
+    gradients = np.empty(24), np.empty(24)
     factors = np.empty(24), np.empty(24)
     of_weights.nac_weight_forward(*values, *factors, w)
-    of_weights.nac_weight_backward(*factors, w_grad, *found)
+    of_weights.nac_weight_backward(*factors, w_grad, *gradients)
     tensors = [torch.tensor(value, requires_grad=True) for value in values]
     expected = nac_weight(*tensors)
     expected.backward(torch.tensor(w_grad))
     close(w, expected.detach().numpy())
-    for ours, tensor in zip(found, tensors, strict=True):
+    for ours, tensor in zip(gradients, tensors, strict=True):
         close(ours, tensor.grad.numpy())
 
 
 def test_sigmoid_weights():
     """σ(Ŵ) has autograd's gradient, also where it is saturated."""
     value = np.linspace(-50, 50, 21)
-    w, w_grad, found = np.empty(21), np.linspace(-1, 2, 21), np.empty(21)
+    w, w_grad, gradient = np.empty(21), np.linspace(-1, 2, 21), np.empty(21)
     of_weights.sigmoid_weight_forward(value, w)
-    of_weights.sigmoid_weight_backward(w, w_grad, found)
+    of_weights.sigmoid_weight_backward(w, w_grad, gradient)
     tensor = torch.tensor(value, requires_grad=True)
     expected = sigmoid(tensor)
     expected.backward(torch.tensor(w_grad))
     close(w, expected.detach().numpy())
-    close(found, tensor.grad.numpy())
+    close(gradient, tensor.grad.numpy())
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (0.0, 1.0)])
 def test_clamped_weights(low, high):
     """The gradient passes through a clamp within the bounds and on them."""
     value = np.array([-7.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, np.nan])
-    w, w_grad, found = np.empty(8), np.arange(1.0, 9.0), np.empty(8)
+    w, w_grad, gradient = np.empty(8), np.arange(1.0, 9.0), np.empty(8)
     of_weights.clamp_weight_forward(value, low, high, w)
-    of_weights.clamp_weight_backward(value, low, high, w_grad, found)
+    of_weights.clamp_weight_backward(value, low, high, w_grad, gradient)
     tensor = torch.tensor(value, requires_grad=True)
     expected = tensor.clamp(low, high)
     expected.backward(torch.tensor(w_grad))
     np.testing.assert_array_equal(w, expected.detach().numpy())
-    np.testing.assert_array_equal(found[:-1], tensor.grad.numpy()[:-1])
+    np.testing.assert_array_equal(gradient[:-1], tensor.grad.numpy()[:-1])

@@ -35,15 +35,15 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
     # Four trials of a seed, two of another, and one of a third: blocks of three sizes.
     cells = [cell, *(cell.replace(learning_rate=1e-3 * k) for k in (2, 3, 4))]
     trials = [Trial(member, seed) for seed, count in enumerate((4, 2, 1)) for member in cells[:count]]
-    found = []
+    states = []
     for blocks in (CudaBlocks, EmulatedBlocks):
         arrays, which = GpuArrays(trials, None, blocks), np.arange(len(trials))
         arrays.update(which, 0, 25)
         arrays.update(which[1:], 25, 5)
         evaluation = arrays.evaluate(which)()
-        found.append(arrays.state() | evaluation)
-    for name, value in found[1].items():
-        np.testing.assert_array_equal(found[0][name], value, err_msg=name)
+        states.append(arrays.state() | evaluation)
+    for name, value in states[1].items():
+        np.testing.assert_array_equal(states[0][name], value, err_msg=name)
 
 
 def test_on_the_cpu_the_right_engine_is_named() -> None:

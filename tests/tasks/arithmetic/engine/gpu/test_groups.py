@@ -61,7 +61,7 @@ def test_a_trial_has_the_same_bits_in_a_block_and_alone(name):
 def test_nan_in_one_trial_of_a_block_touches_no_other():
     """A trial with NaN weights doesn't change the trials that share its rows."""
     trials = [Trial(cell, 3) for cell in cells_of("NMU, hidden 10")[:4]]
-    which, found = np.arange(4), []
+    which, states = np.arange(4), []
     for poisoned in (False, True):
         arrays = GpuArrays(trials, None, EmulatedBlocks)
         state = arrays.state()
@@ -70,10 +70,10 @@ def test_nan_in_one_trial_of_a_block_touches_no_other():
                 array[1] = np.nan
         arrays = GpuArrays(trials, state, EmulatedBlocks)
         arrays.update(which, 0, 10)
-        found.append(arrays.state() | arrays.evaluate(which)())
-    assert found[1]["has_nan"].tolist() == [0, 1, 0, 0]
-    for name in found[0].keys() - {"has_nan"}:
-        assert found[0][name][[0, 2, 3]].tobytes() == found[1][name][[0, 2, 3]].tobytes(), name
+        states.append(arrays.state() | arrays.evaluate(which)())
+    assert states[1]["has_nan"].tolist() == [0, 1, 0, 0]
+    for name in states[0].keys() - {"has_nan"}:
+        assert states[0][name][[0, 2, 3]].tobytes() == states[1][name][[0, 2, 3]].tobytes(), name
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 5), st.randoms())

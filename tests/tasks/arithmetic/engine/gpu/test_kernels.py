@@ -38,8 +38,8 @@ def asked(cell: Any) -> tuple[Shape, Choices]:
             self.asked = shape, choices
 
     blocks: Any = GpuArrays([Trial(cell, 0)], None, Asked)._blocks
-    found: tuple[Shape, Choices] = blocks.asked
-    return found
+    request: tuple[Shape, Choices] = blocks.asked
+    return request
 
 
 @cache
@@ -55,8 +55,10 @@ def compiled(name: str) -> tuple[dict[str, str], Any]:
         return made[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        here = SimpleNamespace(compute_capability=capability)  # numba reads the capability from the current device
-        patch.setattr("numba.cuda.dispatcher.get_current_device", lambda: here)
+        current_device = SimpleNamespace(
+            compute_capability=capability
+        )  # numba reads the capability from the current device
+        patch.setattr("numba.cuda.dispatcher.get_current_device", lambda: current_device)
         patch.setattr(kernels, "to_ptx", recorded)
         return made, kernels.compile_kernels(new_layout(shape), choices, capability)
 
@@ -97,18 +99,18 @@ _PHASES = {
 
 def _called(node: ast.AST) -> list[str]:
     """List the phases called in a syntax tree, with "|" for each barrier and each end of a loop over threads."""
-    found: list[str] = []
+    calls: list[str] = []
     for child in ast.iter_child_nodes(node):
-        found += _called(child)
+        calls += _called(child)
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in _PHASES:
-            found.append(name)
+            calls.append(name)
         if name == "syncthreads":
-            found.append("|")
+            calls.append("|")
     if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and node.iter.id == "order":
-        found.append("|")
-    return found
+        calls.append("|")
+    return calls
 
 
 def test_barriers_follow_the_emulations_loops_over_threads():

@@ -116,14 +116,14 @@ def test_one_layer_is_taken(model, inputs):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "hidden", "first", "said"),
+    ("inputs", "hidden", "first", "words"),
     [(MOST_INPUTS + 1, 2, "NAU", "513 "), (4, MOST_HIDDEN + 1, "NAU", "64"), (400, 40, "NALU", "shared memory")],
 )
-def test_too_large_shapes_are_refused(inputs, hidden, first, said):
+def test_too_large_shapes_are_refused(inputs, hidden, first, words):
     """A shape that is too large is refused with the reason."""
     reason = refusal(Shape(inputs, hidden, 128, 2, CODES[first], CODES["NMU"], ()))
     assert reason is not None
-    assert said.strip() in reason
+    assert words.strip() in reason
 
 
 def test_rows_per_pass_do_not_exceed_a_small_batch():

@@ -48,8 +48,8 @@ def cell_of(name: str) -> Cell:
     changes = dict(CELLS[name])
     if changes.get("input_size", 4) != 4 and "task" not in changes:
         changes |= {"task": "arithmetic", "subset_ratio": 0.25, "overlap_ratio": 0.5}
-    found: Cell = small_cell(name.split(",")[0], **changes)
-    return found
+    built: Cell = small_cell(name.split(",")[0], **changes)
+    return built
 
 
 # Compiling a shape takes twelve seconds: `make test` has each family of a first layer, and two passes over a batch.
@@ -70,16 +70,16 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 def test_an_update_is_that_of_the_fused_engine(cell):
     """Evaluation, gradient and update agree with those of the fused CPU engine up to the last bits."""
     trials = [Trial(cell, seed) for seed in range(3)]
-    here, there, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
-    metrics = here.evaluate(which)()
+    gpu_arrays, cpu_arrays, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
+    metrics = gpu_arrays.evaluate(which)()
     assert not metrics.pop("has_nan").any()
-    for name, value in there.evaluate(which).items():
+    for name, value in cpu_arrays.evaluate(which).items():
         np.testing.assert_allclose(metrics[name], value, rtol=2e-6, err_msg=name)
-    here.update(which, 20, 1)
-    there.update(which, 20, 1)
-    for name, value in there.state().items():
+    gpu_arrays.update(which, 20, 1)
+    cpu_arrays.update(which, 20, 1)
+    for name, value in cpu_arrays.state().items():
         largest = float(np.abs(value).max())
-        np.testing.assert_allclose(here.state()[name], value, rtol=0, atol=2e-4 * largest, err_msg=name)
+        np.testing.assert_allclose(gpu_arrays.state()[name], value, rtol=0, atol=2e-4 * largest, err_msg=name)
 
 
 def test_the_order_of_threads_is_of_no_consequence(cell):

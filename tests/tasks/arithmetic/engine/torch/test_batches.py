@@ -91,5 +91,5 @@ def test_remaining_trials_share_after_others_end():
 
     for rates in ((1e-3, 1e30), (1e-3, 1e-4, 1e30)):
         trials = [Trial(cell(rate), seed) for rate in rates for seed in (0, 1, 2)]
-        for trial, found in zip(trials, weights_of(*trials), strict=True):
-            assert weights_of(trial) == [found]
+        for trial, weights in zip(trials, weights_of(*trials), strict=True):
+            assert weights_of(trial) == [weights]

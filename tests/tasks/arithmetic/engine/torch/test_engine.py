@@ -27,14 +27,14 @@ def test_threads_of_the_process_change_no_trial(threads):
     cell = small_cell(
         task="arithmetic", input_size=100, subset_ratio=0.25, overlap_ratio=0.5, hidden_size=10, batch_size=128
     )
-    found = []
+    weights = []
     for seeds in ((3,), (0, 1, 2, 3)):
         training = ENGINES["torch"].start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
         assert torch.get_num_threads() == threads
         while not training.done:
             training.advance(0.0)
             assert torch.get_num_threads() == threads
-        found.append(training.finish()[2][-1].arrays)
-    alone, in_a_pack = found
+        weights.append(training.finish()[2][-1].arrays)
+    alone, in_a_pack = weights
     for name, array in alone.items():
         np.testing.assert_array_equal(array, in_a_pack[name])

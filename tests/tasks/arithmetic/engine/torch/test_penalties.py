@@ -99,9 +99,9 @@ def test_a_trial_moves_as_in_a_plain_loop(name):
     _, curves, weights = training.finish()
     if name == "iNALU-Primer":
         assert all((curve.metrics["validation_mse"] < 1).all() for curve in curves)
-    for seed, found in enumerate(weights):
+    for seed, trained in enumerate(weights):
         for parameter, expected in plain_trial(cell, seed).items():
-            np.testing.assert_allclose(found.arrays[parameter], expected, rtol=2e-3, atol=2e-4)
+            np.testing.assert_allclose(trained.arrays[parameter], expected, rtol=2e-3, atol=2e-4)
 
 
 def penalties_of(cell: Cell) -> Penalties:

@@ -179,7 +179,7 @@ def study(*words: str, environment: dict[str, str], cwd: Path) -> subprocess.Com
 
 def status(name: str, environment: dict[str, str], cwd: Path) -> dict[str, object]:
     """Return a study's status, as the command line prints it."""
-    done = study("status", name, "--json", environment=environment, cwd=cwd)
-    assert done.returncode == 0, done.stdout
-    (entry,) = json.loads(done.stdout)["studies"]
+    completed = study("status", name, "--json", environment=environment, cwd=cwd)
+    assert completed.returncode == 0, completed.stdout
+    (entry,) = json.loads(completed.stdout)["studies"]
     return dict(entry)

@@ -109,9 +109,9 @@ def trained(page: Path, folder: Path, *values: str) -> Iterator[tuple[str, str]]
     assert shown_by_command
     for command, shown in shown_by_command.items():
         words = [command, *values] if page.parent == ROOT else [command, "--local", *values]
-        done = run(" ".join(words), folder)
-        assert done.returncode == 0, done.stdout
-        yield shown, done.stdout
+        completed = run(" ".join(words), folder)
+        assert completed.returncode == 0, completed.stdout
+        yield shown, completed.stdout
 
 
 @pytest.mark.slow

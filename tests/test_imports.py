@@ -50,6 +50,6 @@ def test_a_command_imports_what_it_uses(finished_study: Path, tmp_path: Path, co
     (finished_study / "wrong.yaml").write_text(MISTAKEN)
     environment = {key: value for key, value in os.environ.items() if key not in ("STUDY_STORE", "MLFLOW_TRACKING_URI")}
     words = [sys.executable, "-c", _CHILD, str(imported), *command.split()]
-    done = subprocess.run(words, cwd=finished_study, env=environment, capture_output=True, text=True)
-    assert done.returncode == (2 if "wrong" in command else 0), done.stdout + done.stderr
+    completed = subprocess.run(words, cwd=finished_study, env=environment, capture_output=True, text=True)
+    assert completed.returncode == (2 if "wrong" in command else 0), completed.stdout + completed.stderr
     assert set(imported.read_text().split()) & FORBIDDEN[command] == set()

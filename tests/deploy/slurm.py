@@ -91,8 +91,8 @@ class Slurm:
         wait_for(lambda: self("sinfo", "--noheader", "-p", "low", "-o", "%T %D").split() == idle, "the nodes")
 
     def _answers(self) -> bool:
-        done = subprocess.run(["scontrol", "ping"], env=self.environment, capture_output=True, check=False)
-        return b"UP" in done.stdout
+        completed = subprocess.run(["scontrol", "ping"], env=self.environment, capture_output=True, check=False)
+        return b"UP" in completed.stdout
 
     def start_node(self, number: int) -> None:
         """Start a node, with a /tmp of its own."""
@@ -109,11 +109,11 @@ class Slurm:
 
     def __call__(self, *words: str) -> str:
         """Run a Slurm command that must succeed, and return its output."""
-        done = subprocess.run(
+        completed = subprocess.run(
             words, env=self.environment, capture_output=True, text=True, check=False, cwd=self._folder
         )
-        assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
-        return done.stdout
+        assert completed.returncode == 0, f"{' '.join(words)}: {completed.stderr}"
+        return completed.stdout
 
     def _begin(self, number: int, name: str, words: Sequence[str]) -> None:
         self._processes.append(

@@ -26,14 +26,14 @@ def compose() -> dict[str, Any]:
     """Return the file as Docker Compose resolves it, with all services and default settings."""
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
     words = [str(BIN / "docker-compose"), "-f", str(FILE), "--profile", "*", "config", "--no-path-resolution"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    read: dict[str, Any] = yaml.safe_load(done.stdout)
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    read: dict[str, Any] = yaml.safe_load(completed.stdout)
     return read
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def secrets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the secrets for a host in a new folder."""
     folder = tmp_path_factory.mktemp("made")
     subprocess.run([FOLDER / "secrets.sh", "--out", folder, "--host", "study.example.org"], check=True)
@@ -46,18 +46,18 @@ def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     wrong.write_text(FILE.read_text().replace("healthcheck: &ray-health", "heathcheck: &ray-health", 1))
     environment = {"PATH": os.environ["PATH"], "STUDY_UID": "1000", "STUDY_GID": "1000"}
     words = [str(BIN / "docker-compose"), "-f", str(wrong), "config", "--quiet"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "heathcheck" in done.stderr
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode != 0
+    assert "heathcheck" in completed.stderr
 
 
 def test_nothing_starts_without_secrets() -> None:
     """Without the secrets of secrets.sh, Docker Compose names the command to run, and starts nothing."""
     environment = {"PATH": os.environ["PATH"]}
     words = [str(BIN / "docker-compose"), "-f", str(FILE), "--env-file", os.devnull, "config", "--quiet"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "run deploy/compose/secrets.sh first" in done.stderr
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode != 0
+    assert "run deploy/compose/secrets.sh first" in completed.stderr
 
 
 def test_services_have_minimal_rights(compose: dict[str, Any]) -> None:
@@ -95,11 +95,11 @@ def test_only_tls_is_published_and_only_to_this_machine(compose: dict[str, Any])
     assert on_database == {"postgres", "mlflow"}
 
 
-def test_each_service_gets_only_the_secrets_it_needs(compose: dict[str, Any], made: Path) -> None:
+def test_each_service_gets_only_the_secrets_it_needs(compose: dict[str, Any], secrets_folder: Path) -> None:
     """Every secret is a file from secrets.sh; none is in the environment or in a command."""
     files = {name: Path(secret["file"]) for name, secret in compose["secrets"].items()}
-    assert {made / path for path in files.values()} == set((made / "secrets").iterdir())
-    secrets = [(made / path).read_text().strip() for path in files.values()]
+    assert {secrets_folder / path for path in files.values()} == set((secrets_folder / "secrets").iterdir())
+    secrets = [(secrets_folder / path).read_text().strip() for path in files.values()]
     shown = FILE.read_text() + (FOLDER / "mlflow-auth.ini").read_text()
     for name, service in compose["services"].items():
         assert not any(secret in shown for secret in secrets)
@@ -119,40 +119,46 @@ def test_each_service_gets_only_the_secrets_it_needs(compose: dict[str, Any], ma
     assert users["s3_mlflow_secret"] == {"mlflow", "bucket-mlflow"}
 
 
-def test_secrets_are_made_once_for_their_owner_alone(made: Path) -> None:
+def test_secrets_are_made_once_for_their_owner_alone(secrets_folder: Path) -> None:
     """Each secret is long, unique and readable by one user; a second call reports them and changes nothing."""
-    paths = sorted((made / "secrets").iterdir())
+    paths = sorted((secrets_folder / "secrets").iterdir())
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in paths)
-    owner = {line.split("=")[0]: int(line.split("=")[1]) for line in (made / ".env").read_text().splitlines()[1:]}
+    owner = {
+        line.split("=")[0]: int(line.split("=")[1]) for line in (secrets_folder / ".env").read_text().splitlines()[1:]
+    }
     assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {(owner["STUDY_UID"], owner["STUDY_GID"])}
     assert owner["STUDY_UID"] > 0
     before = {path: path.read_bytes() for path in paths}
     words = [value.strip() for path, value in before.items() if path.suffix == "" and "key" not in path.name]
     assert len(set(words)) == len(words)
     assert all(len(word) == 64 for word in words)
-    again = subprocess.run([FOLDER / "secrets.sh", "--out", made], capture_output=True, text=True, check=False)
+    again = subprocess.run(
+        [FOLDER / "secrets.sh", "--out", secrets_folder], capture_output=True, text=True, check=False
+    )
     assert again.returncode == 1
     assert "nothing was changed" in again.stderr
-    assert before == {path: path.read_bytes() for path in sorted((made / "secrets").iterdir())}
+    assert before == {path: path.read_bytes() for path in sorted((secrets_folder / "secrets").iterdir())}
 
 
-def test_the_certificate_names_whom_it_was_made_for(made: Path) -> None:
+def test_the_certificate_names_whom_it_was_made_for(secrets_folder: Path) -> None:
     """The certificate is trusted for localhost and the given name, and its key is its own."""
     names = subprocess.run(
-        ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", made / "secrets" / "tls.crt"],
+        ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", secrets_folder / "secrets" / "tls.crt"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert "DNS:localhost, IP Address:127.0.0.1, DNS:study.example.org" in names
-    context = ssl.create_default_context(cafile=str(made / "secrets" / "tls.crt"))
+    context = ssl.create_default_context(cafile=str(secrets_folder / "secrets" / "tls.crt"))
     assert context.get_ca_certs()
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(made / "secrets" / "tls.crt", made / "secrets" / "tls.key")
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+        secrets_folder / "secrets" / "tls.crt", secrets_folder / "secrets" / "tls.key"
+    )
 
 
 def test_bad_names_make_no_certificate(tmp_path: Path) -> None:
     """An invalid name is refused before anything is made."""
     words = [FOLDER / "secrets.sh", "--out", tmp_path, "--host", "a,IP:8.8.8.8"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    completed = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,25 +172,25 @@ def test_an_error_of_openssl_is_shown(tmp_path: Path) -> None:
     (programs / "openssl").chmod(0o755)
     environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
     words = [FOLDER / "secrets.sh", "--out", out]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "unheard-of" in done.stderr
-    assert "the certificate could not be made by " in done.stderr
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 1
+    assert "unheard-of" in completed.stderr
+    assert "the certificate could not be made by " in completed.stderr
     assert [path.name for path in out.iterdir()] == ["data"]
 
 
-def test_caddy_accepts_its_file(made: Path) -> None:
+def test_caddy_accepts_its_file(secrets_folder: Path) -> None:
     """Caddy accepts its file with the certificate, and forwards both ports."""
     environment = os.environ | {
-        "STUDY_TLS_CERT": str(made / "secrets" / "tls.crt"),
-        "STUDY_TLS_KEY": str(made / "secrets" / "tls.key"),
+        "STUDY_TLS_CERT": str(secrets_folder / "secrets" / "tls.crt"),
+        "STUDY_TLS_KEY": str(secrets_folder / "secrets" / "tls.key"),
     }
     words = [str(BIN / "caddy"), "validate", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    told = subprocess.run(
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    result = subprocess.run(
         [str(BIN / "caddy"), "adapt", "--adapter", "caddyfile", "--config", str(FOLDER / "Caddyfile")],
         env=environment, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert {"head:8265", "mlflow:5000"} == set(re.findall(r'"dial":"([^"]+)"', told))
-    assert '"admin":{"disabled":true' in told
+    assert {"head:8265", "mlflow:5000"} == set(re.findall(r'"dial":"([^"]+)"', result))
+    assert '"admin":{"disabled":true' in result

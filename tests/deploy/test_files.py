@@ -103,9 +103,9 @@ def options(program: str, command: str) -> set[str]:
         return {option for param in params for option in (*param.opts, *param.secondary_opts)}
     # Not imported: MLflow's modules warn on import, and nothing here uses them.
     words = [str(Path(sys.executable).parent / program), command, "--help"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+    completed = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    return set(re.findall(r"--[a-z][a-z-]*", completed.stdout))
 
 
 def calls() -> Iterator[tuple[str, str, str, set[str]]]:
@@ -223,8 +223,8 @@ def test_smoke_starts_what_compose_starts() -> None:
 @pytest.mark.parametrize("path", SCRIPTS, ids=str)
 def test_scripts_are_clean(path: Path) -> None:
     """All scripts pass shellcheck and are executable."""
-    done = subprocess.run([BIN / "shellcheck", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    completed = subprocess.run([BIN / "shellcheck", path], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
     assert os.access(path, os.X_OK)
 
 
@@ -235,8 +235,8 @@ def test_there_are_scripts() -> None:
 
 def test_the_image_is_well_made() -> None:
     """The Dockerfile passes hadolint; its user is a number other than root's."""
-    done = subprocess.run([BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    completed = subprocess.run([BIN / "hadolint", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
     users = re.findall(r"(?m)^USER (\S+)$", (DEPLOY / "Dockerfile").read_text())
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1])
 
@@ -375,8 +375,8 @@ def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
         *_, start = given[f"{kind}_start_ray_commands"]
         assert start.startswith("ulimit -n 65536; ")
         command = start.removeprefix("ulimit -n 65536; ")  # more than may be allowed here
-        told = subprocess.check_output(["bash", "-c", command], env=environment, text=True)
-        assert told == f"start {programs}/python token\n", kind
+        output = subprocess.check_output(["bash", "-c", command], env=environment, text=True)
+        assert output == f"start {programs}/python token\n", kind
 
 
 def test_every_node_of_the_cloud_is_set_up() -> None:
@@ -400,15 +400,15 @@ def test_slurm_signals_before_the_time_limit() -> None:
     assert f"trap 'stop {name}' {name}" in text
     assert int(ahead_s) >= 120
     assert "requeue" in options
-    done = subprocess.run(
+    completed = subprocess.run(
         [DEPLOY / "slurm" / "study.sbatch"],
         capture_output=True,
         text=True,
         check=False,
         env={"PATH": os.environ["PATH"]},
     )
-    assert done.returncode == 2
-    assert "usage: sbatch" in done.stderr
+    assert completed.returncode == 2
+    assert "usage: sbatch" in completed.stderr
 
 
 def test_slurms_folders_are_private() -> None:
@@ -419,8 +419,8 @@ def test_slurms_folders_are_private() -> None:
         'private=$(mktemp -d "${STUDY_PRIVATE:-$HOME}/.study-$SLURM_JOB_ID.XXXXXX")',
         "session=/tmp/ray-$(openssl rand -hex 8)",
     ]
-    made = text.index('"${on_all_nodes[@]}" mkdir -m 700 "$session"')  # fails if it exists
-    assert made < text.index('--temp-dir="$session"')
+    position = text.index('"${on_all_nodes[@]}" mkdir -m 700 "$session"')  # fails if it exists
+    assert position < text.index('--temp-dir="$session"')
     assert len(re.findall("/tmp/", text)) == 1
 
 
@@ -436,14 +436,14 @@ def test_slurm_takes_secrets_as_they_are(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets"
     secrets.write_text("# the store's\n\nSTUDY_BIN=/a b&$(id)'==")
     secrets.chmod(0o600)
-    done = started_by_slurm(secrets)  # it names a folder without programs
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("/a b&$(id)'==/study isn't there")
+    completed = started_by_slurm(secrets)  # it names a folder without programs
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert completed.stderr.startswith("/a b&$(id)'==/study isn't there")
     for line in ("export PASSWORD=hidden", "hidden", "PASS WORD=hidden"):
         secrets.write_text(f"OTHER=1\n{line}\n")
-        done = started_by_slurm(secrets)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == f"line 2 of {secrets} must be NAME=value\n"
+        completed = started_by_slurm(secrets)
+        assert (completed.returncode, completed.stdout) == (2, "")
+        assert completed.stderr == f"line 2 of {secrets} must be NAME=value\n"
     secrets.chmod(0o644)
     assert "chmod 600" in started_by_slurm(secrets).stderr
 
@@ -459,9 +459,9 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
     assert "PGPASSWORD_FILE" not in seen
     assert "OTHER" not in seen
     secret.write_text("\n")
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "empty" in done.stderr
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "empty" in completed.stderr
 
 
 def ports() -> dict[str, set[int]]:

@@ -47,9 +47,9 @@ def built() -> Resources:
     documents = {}
     for build in BUILDS:
         words = [BIN / "kubectl", "kustomize", str(KUBERNETES / build)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        documents[build] = [document for document in yaml.safe_load_all(done.stdout) if document]
+        completed = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert completed.returncode == 0, completed.stderr
+        documents[build] = [document for document in yaml.safe_load_all(completed.stdout) if document]
     return documents
 
 

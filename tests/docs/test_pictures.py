@@ -31,14 +31,14 @@ def test_a_picture_of_each_width_and_scheme(tmp_path: Path, full_page: bool) -> 
     page = tmp_path / "a page.html"
     page.write_text(PAGE)
     command = [sys.executable, "-m", "docs.pictures", str(page), "--out", str(tmp_path / "new")]
-    told = subprocess.run(
+    result = subprocess.run(
         [*command, *["--whole"] * full_page], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
-    made = {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()}
-    assert set(made) == {f"a page-{width}-{scheme}.png" for width in SIZES for scheme in SCHEMES}
-    assert all(name in told for name in made)
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "new").iterdir()}
+    assert set(pictures) == {f"a page-{width}-{scheme}.png" for width in SIZES for scheme in SCHEMES}
+    assert all(name in result for name in pictures)
     for width, height in SIZES.items():
-        light, dark = (made[f"a page-{width}-{scheme}.png"] for scheme in SCHEMES)
+        light, dark = (pictures[f"a page-{width}-{scheme}.png"] for scheme in SCHEMES)
         assert light != dark
         assert size(light)[0] == width
         assert size(light)[1] > 3000 if full_page else size(light)[1] == height

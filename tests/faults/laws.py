@@ -48,12 +48,12 @@ def check(study: Study, fault: Fault) -> Cost:
     bed, driver = study.bed, study.drivers[-1]
     code = driver.wait()
     assert code == 0, f"exit code {code}: {driver.told[-3000:]}"
-    told = " ".join(driver.told for driver in study.drivers)
+    output = " ".join(driver.told for driver in study.drivers)
     for phrase in fault.told:
-        assert phrase in told, f"{phrase!r} isn't in: {told[:8000]}"
-    assert "Traceback" not in told, told[-5000:]
+        assert phrase in output, f"{phrase!r} isn't in: {output[:8000]}"
+    assert "Traceback" not in output, output[-5000:]
     published = "driver"
-    if "are not published yet" in told:
+    if "are not published yet" in output:
         published = "study sync"
         sync = bed.command(f"{study.name}-sync.log", "sync", study.name, "--store", study.root)
         assert sync.wait() == 0, sync.told
@@ -107,8 +107,8 @@ def _sentence(study: Study, fault: Fault) -> str:
     for driver in study.drivers:
         for line in driver.log.read_text(errors="replace").splitlines():
             if fault.told and fault.told[0] in line:
-                told = line.strip().replace(study.name, "NAME")
+                sentence = line.strip().replace(study.name, "NAME")
                 for root in (study.root, "/".join(study.root.split("/")[-2:])):  # some paths are relative
-                    told = told.replace(root, "STORE")
-                return re.sub(r"(//[\d.]+):\d+", r"\1:PORT", told.replace(gethostname(), "HOST"))
+                    sentence = sentence.replace(root, "STORE")
+                return re.sub(r"(//[\d.]+):\d+", r"\1:PORT", sentence.replace(gethostname(), "HOST"))
     return ""

@@ -111,11 +111,11 @@ class Nodes:
 
     def count(self) -> int:
         """Count the nodes that the head believes alive."""
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-c", _COUNT_NODES, self.address],
             env=self._environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        return int(done.stdout) if done.returncode == 0 else 0
+        return int(completed.stdout) if completed.returncode == 0 else 0

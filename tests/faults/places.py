@@ -33,8 +33,8 @@ def missing() -> str | None:
 
 def sh(*command: str) -> None:
     """Run a command that must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, f"{' '.join(command)}: {completed.stderr}"
 
 
 class Network:

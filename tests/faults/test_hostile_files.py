@@ -126,8 +126,8 @@ def honest_script(exported: Path, tmp_path_factory: pytest.TempPathFactory) -> s
 def written_script(file: Path, folder: Path) -> tuple[str, str | None]:
     """Write the script of a ZIP file's first trial; return the command's output, and the script."""
     trial, path = results_in(file)[1]["trial_id"][0].as_py(), folder / "script.py"
-    done = invoke("repeat", "little", trial, "--script", str(path), "--store", str(folder / "store"))
-    return done.output, path.read_text() if path.exists() else None
+    result = invoke("repeat", "little", trial, "--script", str(path), "--store", str(folder / "store"))
+    return result.output, path.read_text() if path.exists() else None
 
 
 @pytest.mark.parametrize(("column", "value"), hostile_values())
@@ -138,19 +138,19 @@ def test_a_hostile_column_is_harmless(
     shutil.copytree(store, tmp_path / "store")
     words = ["--store", str(tmp_path / "store")]
     file = with_value(exported, column, value, tmp_path / "hostile.zip")
-    done = invoke("import", str(file), *words)
+    result = invoke("import", str(file), *words)
     listed = invoke("list", *words)
-    outputs = [done.output, listed.output]
+    outputs = [result.output, listed.output]
     assert listed.exit_code == 0, listed.output
     assert "other" in listed.output
-    if done.exit_code == 0:
+    if result.exit_code == 0:
         outputs.append(invoke("show", "little", *words).output)
         if column != "trial_id":
             told, script = written_script(exported, tmp_path)
             outputs.append(told)
             assert script is None or shape(script) == shape(honest_script)
     else:
-        assert "nothing was imported" in done.output
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        assert "nothing was imported" in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert not any("\x1b" in output or "\x07" in output for output in outputs)
     assert all(len(output) < 100_000 for output in outputs)

@@ -69,7 +69,7 @@ def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
         f"grid: {{how: [{mark}]}}\n{fault.keys}"
     )
     words = ["run", "study.yaml", "--store", "store", "--tracking-uri", "off", "--pack-size", str(SEEDS)]
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "study", *words, *(["--local"] if how == "local" else [])],
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ def ran(folder: Path, function: str, fault: Fault, how: str) -> tuple[int, str]:
         check=False,
     )
     assert not left_over(mark), "a process that a trial started is still there"
-    return done.returncode, " ".join((done.stdout + done.stderr).split())
+    return completed.returncode, " ".join((completed.stdout + completed.stderr).split())
 
 
 def left_over(mark: str) -> list[str]:
@@ -106,14 +106,14 @@ def results(folder: Path) -> dict[int, Result]:
 def test_one_trial_fails_at_most(tmp_path: Path, function: str, how: str) -> None:
     """Eleven trials have the results that they have alone; the twelfth has a reason if it fails."""
     fault = FAULTS[function]
-    code, told = ran(tmp_path, function, fault, how)
-    assert fault.told in told
-    assert "Traceback (most recent call last): File" not in told or fault.fails, told
+    code, output = ran(tmp_path, function, fault, how)
+    assert fault.told in output
+    assert "Traceback (most recent call last): File" not in output or fault.fails, output
     trial_results = results(tmp_path)
-    assert sorted(trial_results) == list(range(SEEDS)), told[-3000:]
+    assert sorted(trial_results) == list(range(SEEDS)), output[-3000:]
     failed = {seed: result.error for seed, result in trial_results.items() if result.outcome is Outcome.FAILED}
-    assert set(failed) == ({FAILING} if fault.fails else set()), told[-3000:]
-    assert (code != 0) == fault.fails, told[-3000:]
+    assert set(failed) == ({FAILING} if fault.fails else set()), output[-3000:]
+    assert (code != 0) == fault.fails, output[-3000:]
     if fault.fails:
         assert fault.told in (failed[FAILING] or "")
     others = {seed: result for seed, result in trial_results.items() if seed not in failed}

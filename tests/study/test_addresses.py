@@ -94,9 +94,9 @@ def test_no_store_repeats_a_secret(address):
 def test_no_command_repeats_a_secret(tmp_path, address, command):
     """A command with a secret in an address states the rule, and doesn't repeat the address."""
     words = [command, *([] if command == "ui" else ["nothing"]), "--store", str(tmp_path), "--tracking-uri", address]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2
-    assert is_clean(done.output)
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert is_clean(result.output)
 
 
 def test_an_optuna_storage_repeats_no_secret(tmp_path):
@@ -108,11 +108,11 @@ def test_an_optuna_storage_repeats_no_secret(tmp_path):
         "{study: s, task: {name: simple}, models: [NMU], seeds: 2, ranges: {hidden_size: {choices: [2, 3]}}, "
         "search: {objective: success_rate, trials: 60, first_seeds: 1}}"
     )
-    told: list[str] = []
+    messages: list[str] = []
     for address in ("ЖЖ://ЩЩ:Ю/Я@host/db", "nodriver://me:ЖЖ@host/db", "postgresql://me:ЖЖ/Я@127.0.0.1:1/db"):
-        assert not storage.write_storage(address, parse_spec(text, source="test"), Record("", ""), told.append)
-    assert len(told) == 3
-    assert all(map(is_clean, told))
+        assert not storage.write_storage(address, parse_spec(text, source="test"), Record("", ""), messages.append)
+    assert len(messages) == 3
+    assert all(map(is_clean, messages))
 
 
 def test_an_address_without_a_secret_stays_whole():

@@ -42,11 +42,11 @@ def printed(*renderables: object, is_terminal: bool = False) -> str:
 
 
 def table(text: str) -> Table:
-    made = Table(title=text, caption=text, box=None)
-    made.add_column(text)
-    made.add_row(text)
-    made.add_row(Text(text))
-    return made
+    shown = Table(title=text, caption=text, box=None)
+    shown.add_column(text)
+    shown.add_row(text)
+    shown.add_row(Text(text))
+    return shown
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_waiting_names_what_it_waits_for():
 def test_a_rough_question_is_listed(tmp_path):
     """A study whose question has markup or escape sequences is listed."""
     Store(tmp_path).study("rough").write_spec(SPEC)
-    done = CliRunner().invoke(main, ["list", "--store", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert "[/a/b]" in done.output
-    assert "\x1b" not in done.output
+    result = CliRunner().invoke(main, ["list", "--store", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "[/a/b]" in result.output
+    assert "\x1b" not in result.output
 
 
 def test_a_rough_name_is_printed(tmp_path, monkeypatch):
     """An error prints a file name with markup unchanged."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a\x1b[2J[b].csv").write_text("")
-    done = CliRunner().invoke(main, ["report", "a\x1b[2J[b].csv"])
-    assert done.exit_code == 2
-    assert r"a\x1b[2J[b].csv is empty" in done.output
+    result = CliRunner().invoke(main, ["report", "a\x1b[2J[b].csv"])
+    assert result.exit_code == 2
+    assert r"a\x1b[2J[b].csv is empty" in result.output
 
 
 def markup_in(tree: ast.AST) -> list[str]:

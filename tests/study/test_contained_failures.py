@@ -197,6 +197,6 @@ def test_a_remaining_thread_is_named_and_does_not_block_the_exit(folder: Path) -
     (folder / "contained.yaml").write_text(study_of("threaded", "once", seeds=2))
     with starting(folder) as start:
         process = start("run", "contained.yaml", "--local", "--tracking-uri", "off")
-        told, _ = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0, told
-    assert "failing:threaded left 1 thread running after seed 0: poller" in " ".join(told.split())
+        output, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, output
+    assert "failing:threaded left 1 thread running after seed 0: poller" in " ".join(output.split())

@@ -14,7 +14,7 @@ ASK = "from study.environment import versions; print(versions()['code'])"
 
 
 def code_of(folder: Path) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-P", "-c", ASK],
         env={"PYTHONPATH": str(folder)},
         cwd=folder,
@@ -22,7 +22,7 @@ def code_of(folder: Path) -> str:
         text=True,
         check=True,
     )
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def test_the_code_tells_checkouts_apart(tmp_path):
@@ -44,6 +44,6 @@ def test_the_code_tells_checkouts_apart(tmp_path):
 
 def test_a_difference_names_both():
     """Every differing version is named with both values, also if only one side has it."""
-    told = difference({"ray": "1", "torch": "2", "numpy": "3"}, {"ray": "1", "torch": "4", "numba": "5"})
-    assert told == "torch 2 here, 4 there; numpy 3 here, missing there; numba missing here, 5 there"
+    message = difference({"ray": "1", "torch": "2", "numpy": "3"}, {"ray": "1", "torch": "4", "numba": "5"})
+    assert message == "torch 2 here, 4 there; numpy 3 here, missing there; numba missing here, 5 there"
     assert difference(versions(), dict(versions())) is None

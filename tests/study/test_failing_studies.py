@@ -55,9 +55,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(*words: str, code: int) -> str:
     """Run the study in this process, check its exit code, and return its output."""
-    ran = invoke("run", "bad.yaml", *words, "--local", "--tracking-uri", "off")
-    assert ran.exit_code == code, ran.output
-    return ran.output
+    result = invoke("run", "bad.yaml", *words, "--local", "--tracking-uri", "off")
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def test_reasons_are_where_users_look() -> None:
@@ -87,8 +87,8 @@ def test_reasons_are_where_users_look() -> None:
 
 def test_mlflow_has_the_reasons(uri: str) -> None:
     """Reasons are in the description of the study's run, and in a tag of each failed trial's run."""
-    ran = invoke("run", "bad.yaml", "--local", "--tracking-uri", uri)
-    assert ran.exit_code == 1, ran.output
+    result = invoke("run", "bad.yaml", "--local", "--tracking-uri", uri)
+    assert result.exit_code == 1, result.output
     client = MlflowClient(uri)
     experiment = client.get_experiment_by_name("bad")
     assert experiment is not None
@@ -128,11 +128,11 @@ def test_a_run_with_a_cell_whose_trials_all_fail_stops() -> None:
 @pytest.mark.slow
 def test_a_run_on_ray_stops() -> None:
     """On Ray, workers end when the run stops, and their stored results are reported."""
-    ran = invoke(
+    result = invoke(
         "run", "bad.yaml", "seeds=2000", "grid.size=[2]", "--pack-size", "2", "--cpus", "2", "--tracking-uri", "off"
     )
-    assert ran.exit_code == 1, ran.output
-    assert "trials that ended failed for the same reason: ValueError" in ran.output
+    assert result.exit_code == 1, result.output
+    assert "trials that ended failed for the same reason: ValueError" in result.output
     assert 10 <= study.open("bad").results().counts["failed"] < 2000
 
 

@@ -92,14 +92,14 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
     folder, root = Store(tmp_path / "studies").study(NAME), tmp_path / "studies"
     with dashboard(uri, tmp_path) as address:
         driver = study("--tracking-uri", address, **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
-        told, _ = driver.communicate(timeout=DEADLINE_S)
-        assert driver.returncode == -signal.SIGKILL, told
+        output, _ = driver.communicate(timeout=DEADLINE_S)
+        assert driver.returncode == -signal.SIGKILL, output
         assert folder.done()
 
         again = study("--tracking-uri", address, "--local")
-        told, _ = again.communicate(timeout=DEADLINE_S)
-        assert again.returncode == 0, told
-        assert "ended without a word, as if it was killed" in " ".join(told.split())
+        output, _ = again.communicate(timeout=DEADLINE_S)
+        assert again.returncode == 0, output
+        assert "ended without a word, as if it was killed" in " ".join(output.split())
         assert bits(folder) == undisturbed
         assert not folder.checkpoints()
         runs = runs_of(address, study=NAME)
@@ -119,16 +119,16 @@ def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     folder = Store(tmp_path / "studies").study(NAME)
     # A terminal sends Ctrl-C to the driver's whole process group, including its workers.
     driver = study(*more, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
-    told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert (tmp_path / "struck").exists(), told
+    output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert (tmp_path / "struck").exists(), output
     assert driver.returncode == 130
-    assert "interrupted: `study run disturbed.yaml` goes on" in told
+    assert "interrupted: `study run disturbed.yaml` goes on" in output
     assert folder.checkpoints() or folder.done()
 
     again = study(*more)
-    told, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, told
-    assert "ended without a word" not in told.replace("\n", " ")
+    output, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, output
+    assert "ended without a word" not in output.replace("\n", " ")
     assert bits(folder) == undisturbed
     assert not folder.checkpoints()
 
@@ -139,12 +139,12 @@ def test_two_drivers_on_one_study(study, tmp_path, undisturbed):
     first = study("--local", **blow(tmp_path / "struck", CHECKPOINT, signal.SIGSTOP))
     stopped(first)
     second = study("--local")
-    told, _ = second.communicate(timeout=DEADLINE_S)
+    output, _ = second.communicate(timeout=DEADLINE_S)
     first.send_signal(signal.SIGCONT)
     assert second.returncode == 1
-    assert "is being run by process" in told
-    told, _ = first.communicate(timeout=DEADLINE_S)
-    assert first.returncode == 0, told
+    assert "is being run by process" in output
+    output, _ = first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 0, output
     assert bits(folder) == undisturbed
 
 
@@ -153,9 +153,9 @@ def run_here(folder: StudyStore, text: str = SPEC) -> str:
     file = folder.path.parents[1] / "disturbed.yaml"
     file.write_text(text)
     words = ("--local", "--engine", "torch", "--tracking-uri", "off", "--store", str(folder.path.parent))
-    done = invoke("run", str(file), *words)
-    assert done.exit_code == 0, done.output
-    return " ".join(done.output.split())
+    result = invoke("run", str(file), *words)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
 
 
 def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder, undisturbed):
@@ -170,8 +170,8 @@ def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder,
     new = [path for path in (folder.path / "results").iterdir() if path not in files]
     assert sum(Store(tmp_path / "studies").study(NAME).read_pack(path.stem)[0].num_rows for path in new) == 2
 
-    told = run_here(folder, SPEC.replace(f"study: {NAME}", "study: other"))
-    assert "8 trials are done already in other studies" in told
+    output = run_here(folder, SPEC.replace(f"study: {NAME}", "study: other"))
+    assert "8 trials are done already in other studies" in output
     assert bits(Store(tmp_path / "studies").study("other")) == undisturbed
 
 

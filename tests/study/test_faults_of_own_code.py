@@ -46,12 +46,12 @@ def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Call
     with starting(packed_lab) as start:
         event = CHECKPOINT if how == "local" else PROGRESS_HEARD
         struck = start(*words, "--store", str(tmp_path / "killed"), **blow(tmp_path / "struck", event, signal.SIGKILL))
-        told, _ = struck.communicate(timeout=DEADLINE_S)
-        assert struck.returncode == -signal.SIGKILL, told
+        output, _ = struck.communicate(timeout=DEADLINE_S)
+        assert struck.returncode == -signal.SIGKILL, output
         again = start(*words, "--store", str(tmp_path / "killed"))
-        told, _ = again.communicate(timeout=DEADLINE_S)
-        assert again.returncode == 0, told
-    assert "ended without a word, as if it was killed" in " ".join(told.split())
+        output, _ = again.communicate(timeout=DEADLINE_S)
+        assert again.returncode == 0, output
+    assert "ended without a word, as if it was killed" in " ".join(output.split())
     killed, undisturbed = (Store(tmp_path / name).study(spec.study) for name in ("killed", "undisturbed"))
     assert bits(killed) == bits(undisturbed)
     assert not killed.checkpoints()

@@ -72,11 +72,11 @@ RUN = "tiny.run(local=True, engine='torch')"
 def test_a_call_works_after_an_interrupted_import(tmp_path: Path, module: str, act: str, tracking: str | None) -> None:
     """Ctrl-C during an import, even twice, interrupts the call once, after the import; the next call works."""
     code = INTERRUPTED.format(module=module, act=act, tracking=tracking)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    assert completed.returncode == 0, completed.stderr
+    lines = completed.stdout.splitlines()
     assert [line for line in lines if line in ("interrupted", "struck", "not struck", "works")] == [
         "interrupted",
         "struck",
@@ -106,8 +106,8 @@ import pandas
 assert called == [True], called
 assert signal.getsignal(signal.SIGINT) is handler
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
 
 
 @pytest.fixture

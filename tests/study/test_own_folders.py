@@ -73,9 +73,9 @@ def python(folder: Path, *words: str, path: Path | None = None) -> str:
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     if path is not None:
         environment["PYTHONPATH"] = str(path)
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    completed = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout + completed.stderr
 
 
 @pytest.mark.parametrize("name", ["study", "packed", "simple"])

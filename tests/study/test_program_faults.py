@@ -110,8 +110,8 @@ def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: St
     driver.communicate(timeout=DEADLINE_S)
     wait_for(lambda: not any(map(is_running, in_the_middle(lab))), "the programs to be killed")
     (lab / "waits" / "go").touch()
-    told, _ = study("--local").communicate(timeout=DEADLINE_S)
-    assert "2/2 trials" in told
+    output, _ = study("--local").communicate(timeout=DEADLINE_S)
+    assert "2/2 trials" in output
     check_whole(lab)
     steps = [path.read_text().splitlines() for path in (lab / "studies" / "counting" / "files").glob("*/steps.jsonl")]
     assert [len(lines) for lines in steps] == [6, 6]
@@ -127,8 +127,8 @@ def test_a_killed_worker_is_replaced(lab: Path, study: Start) -> None:
         os.kill(worker, signal.SIGKILL)
     wait_for(lambda: not is_running(program), "its program to be killed")
     (lab / "waits" / "go").touch()
-    told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == 0, told
+    output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 0, output
     check_whole(lab)
 
 
@@ -137,13 +137,13 @@ def test_a_killed_program_fails_alone_and_is_trained_again(lab: Path, study: Sta
     wait_for(lambda: in_the_middle(lab), "a program to reach its middle")
     os.kill(in_the_middle(lab)[0], signal.SIGKILL)
     (lab / "waits" / "go").touch()
-    told, _ = driver.communicate(timeout=DEADLINE_S)
+    output, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == 1
-    assert "it was ended by SIGKILL (perhaps the machine ran out of memory)" in " ".join(told.split())
+    assert "it was ended by SIGKILL (perhaps the machine ran out of memory)" in " ".join(output.split())
     assert [result.outcome for result in results(lab).values()].count(Outcome.FINISHED) == 1
     again = study("--local")
-    told, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, told
+    output, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, output
     check_whole(lab)
 
 
@@ -151,8 +151,8 @@ def test_ctrl_c_lets_a_program_end_and_it_goes_on(lab: Path, study: Start) -> No
     driver = study("--local")
     wait_for(lambda: in_the_middle(lab), "a program to reach its middle")
     driver.send_signal(signal.SIGINT)
-    told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == 130, told
+    output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 130, output
     assert not any(map(is_running, in_the_middle(lab)))
     (lab / "waits" / "go").touch()
     study("--local").communicate(timeout=DEADLINE_S)
@@ -192,8 +192,8 @@ def test_a_disk_that_a_trial_has_filled(lab: Path, small_disk: Path) -> None:
         wait_for(lambda: [*small_disk.glob("counting/files/*/big")] or driver.poll() is not None, "a large file")
         for path in small_disk.glob("counting/files/*/big"):
             path.unlink()
-        told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == 1, heard + told
+        output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 1, heard + output
     trial_results = results(lab)
     assert {seed: result.outcome for seed, result in trial_results.items()} == {0: Outcome.FINISHED, 1: Outcome.FAILED}
     assert "No space left on device" in (trial_results[1].error or "")
@@ -214,8 +214,8 @@ def test_an_object_store_that_hangs_while_files_are_uploaded(lab: Path, own_s3: 
             assert line, heard
             heard += line
         own_s3.process.send_signal(signal.SIGCONT)
-        told, _ = driver.communicate(timeout=DEADLINE_S)
-        assert driver.returncode == 0, heard + told
+        output, _ = driver.communicate(timeout=DEADLINE_S)
+        assert driver.returncode == 0, heard + output
         study = Store(root, read_only=True).study("counting")
         for trial in study.trials_with_files():
             assert {"log.txt", "steps.jsonl", "done"} <= study.file_sizes(trial).keys()
@@ -233,8 +233,8 @@ def test_very_many_files_and_a_very_long_log(lab: Path) -> None:
     )
     with starting(lab) as start:
         driver = start("run", "counting.yaml", "--local", "--tracking-uri", "off")
-        told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == 0, told
+        output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 0, output
     study = Store(lab / "studies", read_only=True).study("counting")
     (trial,) = study.trials_with_files()
     sizes = study.file_sizes(trial)
@@ -244,4 +244,4 @@ def test_very_many_files_and_a_very_long_log(lab: Path) -> None:
     assert log.startswith(b"first\n")
     assert log.endswith(b"last\n")
     assert b"bytes left out]" in log
-    assert ": not kept: " in " ".join(told.split())
+    assert ": not kept: " in " ".join(output.split())

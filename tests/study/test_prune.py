@@ -74,55 +74,55 @@ def outcomes(loaded: study.Study) -> dict[float, list[str]]:
 @pytest.mark.parametrize("isolation", [{}, {"isolation": "process"}], ids=["in process", "isolated"])
 def test_worse_settings_are_stopped(isolation: dict[str, str]) -> None:
     """With one worker and the best setting first, all other trials stop at the first rung, where their curves end."""
-    made = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
-    made.run(local=True, cpus=1)
-    outcomes_by_rate = outcomes(made)
+    pruned = loaded({**FUNCTION, **isolation}, prune=PRUNE, grid={"rate": RATES})
+    pruned.run(local=True, cpus=1)
+    outcomes_by_rate = outcomes(pruned)
     assert outcomes_by_rate[0.0] == ["finished"] * 4
     assert outcomes_by_rate[1.0] == outcomes_by_rate[2.0] == ["stopped"] * 4
-    curves = made.curves()
-    worst = made.trials().query("rate == 2.0")["trial_id"]
+    curves = pruned.curves()
+    worst = pruned.trials().query("rate == 2.0")["trial_id"]
     assert curves[curves["trial_id"].isin(worst)].groupby("trial_id")["iteration"].max().eq(3).all()
 
 
 def test_settings_take_turns() -> None:
     """In any order of the file, the worst setting is compared after few of its seeds."""
-    made = loaded(prune=PRUNE, grid={"rate": RATES[::-1]})
-    made.run(local=True, cpus=1)
-    assert outcomes(made)[2.0] == ["finished", "stopped", "stopped", "stopped"]
+    pruned = loaded(prune=PRUNE, grid={"rate": RATES[::-1]})
+    pruned.run(local=True, cpus=1)
+    assert outcomes(pruned)[2.0] == ["finished", "stopped", "stopped", "stopped"]
 
 
 def test_seeds_of_a_cell_do_not_compete() -> None:
     """Seeds of a cell don't compete: later seeds that are worse than its first still go on."""
-    made = loaded({**FUNCTION, "train": "lab:noisy"}, prune=PRUNE, grid={"rate": RATES})
-    made.run(local=True, cpus=1)
-    assert outcomes(made) == {0.0: ["finished"] * 4, 1.0: ["stopped"] * 4, 2.0: ["stopped"] * 4}
+    pruned = loaded({**FUNCTION, "train": "lab:noisy"}, prune=PRUNE, grid={"rate": RATES})
+    pruned.run(local=True, cpus=1)
+    assert outcomes(pruned) == {0.0: ["finished"] * 4, 1.0: ["stopped"] * 4, 2.0: ["stopped"] * 4}
 
 
 def test_a_program_is_stopped() -> None:
-    made = loaded(
+    pruned = loaded(
         {"command": "python program.py {rate} {seed}", "results": {"file": "results.jsonl"}},
         prune={"method": "median", "first": 3, "after": 1},
         grid={"rate": [0.0, 2.0]},
         seeds=3,
     )
-    made.run(local=True, cpus=1)
-    trials = made.trials()
+    pruned.run(local=True, cpus=1)
+    trials = pruned.trials()
     assert list(trials[trials["rate"] == 2.0]["outcome"]) == ["stopped"] * 3
     assert list(trials[trials["rate"] == 0.0]["outcome"]) == ["finished"] * 3
 
 
 def test_stopped_trials_are_not_counted_as_unsolved() -> None:
     """A row with stopped trials lacks rate and mean and isn't compared, and the finding says so."""
-    made = loaded(prune=PRUNE, grid={"rate": RATES}, success={"loss": {"below": 0.1}})
-    made.run(local=True, cpus=1)
-    cells = made.cells().set_index("rate")
+    pruned = loaded(prune=PRUNE, grid={"rate": RATES}, success={"loss": {"below": 0.1}})
+    pruned.run(local=True, cpus=1)
+    cells = pruned.cells().set_index("rate")
     assert list(cells["stopped"]) == [0, 4, 4]
     assert cells["success_rate"].isna().tolist() == [False, True, True]
     assert cells["loss_mean"].isna().tolist() == [False, True, True]
     assert cells["unsolved"].sum() == 0
-    assert made.finding.startswith("rate 0: 4 of 4 trials")
-    assert "8 of 12 trials were stopped early" in made.finding
-    assert "2 of 3 cells have no rates" in made.finding
+    assert pruned.finding.startswith("rate 0: 4 of 4 trials")
+    assert "8 of 12 trials were stopped early" in pruned.finding
+    assert "2 of 3 cells have no rates" in pruned.finding
 
 
 def test_without_pruning_trials_are_trained_to_their_end() -> None:
@@ -146,30 +146,30 @@ def test_other_studies_do_not_adopt_stopped_trials() -> None:
 
 def test_confirming_trials_are_never_stopped() -> None:
     """Confirming trials aren't stopped, even if they are worse than all earlier trials."""
-    made = loaded(
+    pruned = loaded(
         {**FUNCTION, "train": "lab:worse_later"},
         prune=PRUNE,
         ranges={"rate": {"low": 0.0, "high": 5.0}},
         search={"objective": "loss", "trials": 60, "candidates": 6, "first_seeds": 2, "confirm_seeds": 5},
     )
-    made.run(local=True)
+    pruned.run(local=True)
     trials = Store("studies").study("pruned").outcomes()
     stopped = {row["trial_id"] for row in trials.to_pylist() if row["outcome"] == str(Outcome.STOPPED)}
     assert stopped
-    fresh = made.trials().query("seed >= 4")
+    fresh = pruned.trials().query("seed >= 4")
     assert len(fresh) == 5
     assert not set(fresh["trial_id"]) & stopped
 
 
 def test_a_stopped_trial_is_not_repeated() -> None:
     """`verify` skips stopped trials, whose comparisons weren't stored, and refuses one by name with the reason."""
-    made = loaded(prune=PRUNE, grid={"rate": RATES})
-    made.run(local=True, cpus=1)
-    certificate = made.verify(share=1.0)
+    pruned = loaded(prune=PRUNE, grid={"rate": RATES})
+    pruned.run(local=True, cpus=1)
+    certificate = pruned.verify(share=1.0)
     assert (certificate.of, certificate.differing) == (4, [])
-    stopped = made.trials().query("outcome == 'stopped'")["trial_id"]
+    stopped = pruned.trials().query("outcome == 'stopped'")["trial_id"]
     with pytest.raises(InputError, match="was stopped early because of other trials"):
-        list(repeat(made.planned, "studies", [*stopped]))
+        list(repeat(pruned.planned, "studies", [*stopped]))
 
 
 @pytest.mark.parametrize(

@@ -59,17 +59,17 @@ def planned(text: str = SPEC) -> Plan:
 def run_here(
     plan: Plan, root: Path, tracking_uri: str | None = None, grow: Extend = until_sure, **options_: Any
 ) -> tuple[Ending, str]:
-    told = io.StringIO()
+    output = io.StringIO()
     options = Options(root=root, tracking_uri=tracking_uri, local=True, **options_)
-    ending = run(plan, options, Console(file=told, width=150), grow)
-    return ending, told.getvalue()
+    ending = run(plan, options, Console(file=output, width=150), grow)
+    return ending, output.getvalue()
 
 
 def test_the_report_is_the_same_from_store_and_from_mlflow(tmp_path, uri, figures):
     """Results from MLflow give the store's cells to the last bit, and the same report, byte for byte."""
     plan = planned()
-    ending, told = run_here(plan, tmp_path, uri)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(plan, tmp_path, uri)
+    assert ending == Ending.FINISHED, output
     ours, theirs = load_results("whole", tmp_path), load_results("whole", tmp_path, tracking_uri=uri)
     assert ours.summaries == theirs.summaries
     assert [s.solved for s in ours.summaries] == [3, 3, 3]  # the linear model has one cell, since it has no schedule
@@ -84,9 +84,9 @@ def test_more_seeds_and_adopted_trials_are_published(tmp_path, uri):
     """A study whose trials another study has trains nothing, and publishes all trials."""
     run_here(planned(), tmp_path)
     other = planned(SPEC.replace("study: whole", "study: other"))
-    ending, told = run_here(other, tmp_path, uri)
+    ending, output = run_here(other, tmp_path, uri)
     assert ending == Ending.FINISHED
-    assert "9 trials are done already" in told
+    assert "9 trials are done already" in output
     assert published(uri, "other") == {trial.id for trial in other.trials}
 
 
@@ -94,17 +94,17 @@ def test_trials_of_an_unpublished_run_are_published_later(tmp_path, uri):
     """Trials trained without publishing are published by the next run."""
     plan = planned()
     run_here(plan, tmp_path)
-    ending, told = run_here(plan, tmp_path, uri)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(plan, tmp_path, uri)
+    assert ending == Ending.FINISHED, output
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
 
 
 def test_mlflow_down_costs_nothing(tmp_path, uri):
     """Without MLflow the study finishes and reports what isn't published; sync publishes it."""
     plan = planned()
-    ending, told = run_here(plan, tmp_path, "http://127.0.0.1:9")
+    ending, output = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED
-    assert "study sync whole" in told
+    assert "study sync whole" in output
     results = load_results("whole", tmp_path)
     assert sync(results, uri) == len(plan.trials)
     assert published(uri, "whole") == {trial.id for trial in plan.trials}
@@ -114,14 +114,14 @@ def test_crashed_packs_are_failed_trials_and_are_tried_again(tmp_path, uri, monk
     """A crashed pack's trials are shown and counted as failed; a second run gives their results."""
     plan = planned()
     use_engines(monkeypatch, {"crashing": Crashing()})
-    ending, told = run_here(plan, tmp_path, uri, keep_going=True)
+    ending, output = run_here(plan, tmp_path, uri, keep_going=True)
     assert ending == Ending.FAILURES
-    assert "no NMU today" in told
+    assert "no NMU today" in output
     results = load_results("whole", tmp_path)
     assert [(s.failed, s.solved, s.complete) for s in results.summaries] == [(3, 0, False), (3, 0, False), (0, 3, True)]
 
     use_engines(monkeypatch, ENGINES)
-    ending, told = run_here(plan, tmp_path, uri)
+    ending, output = run_here(plan, tmp_path, uri)
     assert ending == Ending.FINISHED
     assert load_results("whole", tmp_path, tracking_uri=uri).counts == load_results("whole", tmp_path).counts
     assert [(s.failed, s.solved) for s in load_results("whole", tmp_path).summaries] == [(0, 3), (0, 3), (0, 3)]
@@ -143,8 +143,8 @@ def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
     """Trials that the file no longer requests stay in the store, but not in the report."""
     run_here(planned(), tmp_path)
     fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
-    _, told = run_here(fewer, tmp_path)
-    assert "6 stored trials are not in this file any more" in told
+    _, output = run_here(fewer, tmp_path)
+    assert "6 stored trials are not in this file any more" in output
     assert [s.seeds for s in load_results("whole", tmp_path).summaries] == [1, 1, 1]
     assert len(Store(tmp_path).study("whole").done()) == 9
 
@@ -155,9 +155,9 @@ def test_pack_size_changes_no_result(tmp_path, pack_size):
     plan = planned()
     expected = tmp_path / "expected"
     run_here(plan, expected)
-    told = Console(file=io.StringIO())
+    console = Console(file=io.StringIO())
     options = Options(root=tmp_path / "packed", tracking_uri=None, local=True, pack_size=pack_size)
-    assert run(plan, options, told) == Ending.FINISHED
+    assert run(plan, options, console) == Ending.FINISHED
 
     def bits(root: Path) -> list[object]:
         return [replace(s, training_s_mean=None) for s in load_results("whole", root).summaries]
@@ -173,14 +173,14 @@ def test_a_gpu_that_torch_cannot_use_is_reported(tmp_path, monkeypatch, has_driv
     if has_driver:
         driver.touch()
     monkeypatch.setattr("study.driver.engines._GPU_DRIVER", driver)
-    _, told = run_here(planned(), tmp_path / "store")
-    assert ("there is an NVIDIA GPU here that torch can't use" in told) == has_driver
+    _, output = run_here(planned(), tmp_path / "store")
+    assert ("there is an NVIDIA GPU here that torch can't use" in output) == has_driver
 
 
 def test_a_model_that_a_slower_engine_trains_is_reported(tmp_path):
     """A model that no fused engine trains is named, with the reason, before training starts."""
-    _, told = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
-    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in told
+    _, output = run_here(planned(SPEC.replace("[NMU, linear]", "[NMU-normalized]")), tmp_path)
+    assert "NMU-normalized is trained by the torch engine, not by fused: it has no gradient" in output
 
 
 def slots(has: Capacity, **options: object) -> Slots:

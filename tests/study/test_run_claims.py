@@ -132,48 +132,48 @@ def test_mlflow_shows_the_verdicts(undisturbed: Path, tmp_path: Path) -> None:
 
 def test_check_is_a_gate(undisturbed: Path, tmp_path: Path) -> None:
     """The exit code is 4 with a refuted claim, 0 if all are shown, and 5 without enough trials; no trial runs."""
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(SPEC)
-    refuted = invoke("check", str(mine), "--store", str(undisturbed))
+    file = tmp_path / "mine.yaml"
+    file.write_text(SPEC)
+    refuted = invoke("check", str(file), "--store", str(undisturbed))
     assert refuted.exit_code == 4
     assert "2. refuted: NMU: success rate exceeds 0.9" in refuted.output
     by_name = invoke("check", "claimed", "--store", str(undisturbed), "--json")
     assert by_name.exit_code == 4
-    told = json.loads(by_name.output)
-    assert (told["study"], told["verdict"], len(told["claims"])) == ("claimed", "refuted", 3)
-    mine.write_text(SHOWN)
-    shown = invoke("check", str(mine), "--store", str(undisturbed))
+    output = json.loads(by_name.output)
+    assert (output["study"], output["verdict"], len(output["claims"])) == ("claimed", "refuted", 3)
+    file.write_text(SHOWN)
+    shown = invoke("check", str(file), "--store", str(undisturbed))
     assert shown.exit_code == 0, shown.output
     assert "All 2 claims are shown." in shown.output
     words = ("claims=[{NMU: success_rate, exceeds: 0.42}]", "seeds=500")
-    more = invoke("check", str(mine), *words, "--store", str(undisturbed))
+    more = invoke("check", str(file), *words, "--store", str(undisturbed))
     assert more.exit_code == 5
     assert "not decided yet: trials are missing" in more.output
 
 
 def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> None:
     """A check without claims or results is bad input, and gives no verdict."""
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(SPEC)
-    nothing = invoke("check", str(mine), "--store", str(tmp_path / "empty"))
+    file = tmp_path / "mine.yaml"
+    file.write_text(SPEC)
+    nothing = invoke("check", str(file), "--store", str(tmp_path / "empty"))
     assert nothing.exit_code == 2
     assert "no study 'claimed'" in nothing.output
-    mine.write_text(SPEC[: SPEC.index("claims:\n")].replace("{until: {claims: decided, max: 40, batch: 10}}", "5"))
-    without = invoke("check", str(mine), "--store", str(undisturbed))
+    file.write_text(SPEC[: SPEC.index("claims:\n")].replace("{until: {claims: decided, max: 40, batch: 10}}", "5"))
+    without = invoke("check", str(file), "--store", str(undisturbed))
     assert without.exit_code == 2
     assert "has no claims to check" in without.output
 
 
 def test_the_plan_lists_claims(tmp_path: Path) -> None:
     """`study plan` lists the claims, and the expected number of seeds."""
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(SPEC)
-    told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "empty"))
-    assert told.exit_code == 0
-    assert "3 claims, judged after each batch of seeds, until they are decided:" in told.output
-    assert "1. NMU: success rate exceeds that of linear" in told.output
-    assert "Expected number of seeds of each cell" in told.output
-    data = json.loads(invoke("plan", str(mine), "--json", "--store", str(tmp_path / "empty")).output)
+    file = tmp_path / "mine.yaml"
+    file.write_text(SPEC)
+    result = invoke("plan", str(file), "--quick", "--store", str(tmp_path / "empty"))
+    assert result.exit_code == 0
+    assert "3 claims, judged after each batch of seeds, until they are decided:" in result.output
+    assert "1. NMU: success rate exceeds that of linear" in result.output
+    assert "Expected number of seeds of each cell" in result.output
+    data = json.loads(invoke("plan", str(file), "--json", "--store", str(tmp_path / "empty")).output)
     assert data["claims"][1] == "NMU: success rate exceeds 0.9"
 
 
@@ -230,8 +230,8 @@ def test_raised_seeds_have_the_remaining_error(raised: Path, tmp_path: Path) -> 
     """Every output states the remaining error, also after a second run of the same file, and in another store."""
     assert error_of(raised) == pytest.approx(0.075)
     assert "judged before at 3 seeds" in " ".join(ran(raised, 6).split())
-    told = json.loads(invoke("check", "raised", "--store", str(raised), "--json").output)
-    assert told["claims"][0]["error"] == pytest.approx(0.075)
+    output = json.loads(invoke("check", "raised", "--store", str(raised), "--json").output)
+    assert output["claims"][0]["error"] == pytest.approx(0.075)
     archive = tmp_path / "raised.zip"
     assert invoke("export", "raised", str(archive), "--store", str(raised)).exit_code == 0
     assert invoke("import", str(archive), "--store", str(tmp_path / "other")).exit_code == 0
@@ -260,10 +260,10 @@ def test_seeds_without_a_look_spend_no_error(tmp_path: Path) -> None:
 
 def test_the_plan_shows_the_cost_of_earlier_looks(raised: Path, tmp_path: Path) -> None:
     """The plan states the remaining error before more seeds are trained."""
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(FEW.replace("SEEDS", "12"))
-    told = " ".join(invoke("plan", str(mine), "--quick", "--store", str(raised)).output.split())
-    assert "judged before at 3 and 6 seeds, so wrong in at most 8.75% of studies" in told
+    file = tmp_path / "mine.yaml"
+    file.write_text(FEW.replace("SEEDS", "12"))
+    output = " ".join(invoke("plan", str(file), "--quick", "--store", str(raised)).output.split())
+    assert "judged before at 3 and 6 seeds, so wrong in at most 8.75% of studies" in output
 
 
 @pytest.mark.parametrize(
@@ -281,6 +281,6 @@ def test_looks_that_cannot_be_read_are_an_error(
     root = tmp_path / "store"
     shutil.copytree(raised, root)
     (root / "raised" / "claim_looks.json").write_text(json.dumps({"looks": [{"claim": "a"} | look]}))
-    told = invoke("check", "raised", "--store", str(root))
-    assert told.exit_code == 1
-    assert message in " ".join(told.output.split())
+    result = invoke("check", "raised", "--store", str(root))
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())

@@ -175,8 +175,8 @@ def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
 def test_groups_allow_for_shared_seeds_as_cells_do(crossed: Path) -> None:
     """A table by columns has the same intervals as the study's own table of the same trials."""
     groups = crossed / "groups"
-    told = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(groups))
-    assert told.exit_code == 0, told.output
+    result = invoke("report", "crossed", "--by", "hidden_size", "--store", str(crossed), "--out", str(groups))
+    assert result.exit_code == 0, result.output
     bounds = ("success_rate", "success_rate_lower", "success_rate_upper")
     cells = {cell.cell.value("hidden_size"): cell for cell in load_results("crossed", crossed).summaries}
     with (groups / "cells.csv").open(newline="") as file:
@@ -203,9 +203,9 @@ def test_an_array_has_an_axis_a_source() -> None:
 
 def test_the_plan_counts_seeds_by_source(tmp_path: Path) -> None:
     """`study plan` prints the product of seeds; nested data seeds are printed per init seed."""
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(SPEC)
-    told = invoke("plan", str(mine), "--quick", "--store", str(tmp_path / "none")).output
-    assert "2 cells × 6 init seeds × 5 data seeds = 60 trials" in told
+    file = tmp_path / "mine.yaml"
+    file.write_text(SPEC)
+    output = invoke("plan", str(file), "--quick", "--store", str(tmp_path / "none")).output
+    assert "2 cells × 6 init seeds × 5 data seeds = 60 trials" in output
     words = ("seeds={init: 3, data: 2, design: nested}", "--quick", "--store", str(tmp_path / "none"))
-    assert "3 init seeds × 2 data seeds in each = 12 trials" in invoke("plan", str(mine), *words).output
+    assert "3 init seeds × 2 data seeds in each = 12 trials" in invoke("plan", str(file), *words).output

@@ -62,10 +62,10 @@ def planned(text: str = SPEC) -> Plan:
 
 
 def run_here(root: Path, text: str = SPEC, tracking_uri: str | None = None, **options: object) -> tuple[Ending, str]:
-    told = io.StringIO()
-    asked = Options(root=root, tracking_uri=tracking_uri, local=True, **options)  # type: ignore[arg-type]
-    ending = run(planned(text), asked, Console(file=told, width=150))
-    return ending, told.getvalue()
+    output = io.StringIO()
+    chosen = Options(root=root, tracking_uri=tracking_uri, local=True, **options)  # type: ignore[arg-type]
+    ending = run(planned(text), chosen, Console(file=output, width=150))
+    return ending, output.getvalue()
 
 
 def bits(root: Path, name: str = "sure") -> list[Result]:
@@ -93,8 +93,8 @@ def seeds_by_model(root: Path, name: str = "sure") -> dict[str, list[int]]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the study without interruption, and return its store."""
     root = tmp_path_factory.mktemp("undisturbed")
-    ending, told = run_here(root)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(root)
+    assert ending == Ending.FINISHED, output
     return root
 
 
@@ -124,17 +124,17 @@ def test_a_second_run_trains_nothing(undisturbed):
     assert folder.path is not None
     before = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
     cells = cells_file(undisturbed)
-    ending, told = run_here(undisturbed)
+    ending, output = run_here(undisturbed)
     assert ending == Ending.FINISHED
-    assert "next" not in told
+    assert "next" not in output
     assert {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()} == before
     assert cells_file(undisturbed) == cells
 
 
 def test_pack_sizes_change_no_result(tmp_path, undisturbed):
     """Small packs request the same trials, with the same bits."""
-    ending, told = run_here(tmp_path, pack_size=4)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(tmp_path, pack_size=4)
+    assert ending == Ending.FINISHED, output
     assert bits(tmp_path) == bits(undisturbed)
 
 
@@ -156,13 +156,13 @@ def test_a_killed_study_reaches_the_same_trials(study, tmp_path):
     # There are more results than in the first batches, so the plan has grown, and isn't finished.
     strikes = blow(tmp_path / "struck", PACK_STORED, signal.SIGKILL, count=13)
     driver = study("--pack-size", "1", **strikes)
-    told, _ = driver.communicate(timeout=DEADLINE_S)
-    assert driver.returncode == -signal.SIGKILL, told
+    output, _ = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == -signal.SIGKILL, output
     assert len(folder.done()) == 13 < len(undisturbed)
 
     again = study()
-    told, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, told
+    output, _ = again.communicate(timeout=DEADLINE_S)
+    assert again.returncode == 0, output
     assert bits(root) == undisturbed
     assert cells_file(root) == cells_file(tmp_path / "undisturbed")
     assert load_results("sure", root).verdicts == load_results("sure", tmp_path / "undisturbed").verdicts
@@ -172,9 +172,9 @@ def test_trials_of_another_study_are_taken_over(tmp_path, undisturbed):
     """If another study of the store has the first seeds, only later ones are trained."""
     fixed = SPEC.replace("study: sure", "study: fixed").replace("{until: {half_width: 0.2, max: 24, batch: 6}}", "8")
     assert run_here(tmp_path, fixed)[0] == Ending.FINISHED
-    ending, told = run_here(tmp_path)
-    assert ending == Ending.FINISHED, told
-    assert "12 trials are done already in other studies of this store" in told
+    ending, output = run_here(tmp_path)
+    assert ending == Ending.FINISHED, output
+    assert "12 trials are done already in other studies of this store" in output
     assert bits(tmp_path) == bits(undisturbed)
     trained = [r.trial.seed for r in bits(tmp_path) if r.trial.id not in {o.trial.id for o in bits(tmp_path, "fixed")}]
     assert trained
@@ -185,9 +185,9 @@ def test_all_trials_in_another_study_are_enough(tmp_path, undisturbed):
     """If another study has all requested trials, nothing is trained, and the plan still ends."""
     name = "study: sure"
     assert run_here(tmp_path, SPEC.replace(name, "study: first"))[0] == Ending.FINISHED
-    ending, told = run_here(tmp_path)
-    assert ending == Ending.FINISHED, told
-    assert "trials are done already" in told
+    ending, output = run_here(tmp_path)
+    assert ending == Ending.FINISHED, output
+    assert "trials are done already" in output
     assert bits(tmp_path) == bits(undisturbed)
 
 
@@ -210,24 +210,24 @@ def test_seeds_added_by_outcomes_are_tested_only_seed_by_seed(tmp_path):
 def test_packs_that_crash_end_the_run(tmp_path, undisturbed, monkeypatch):
     """A cell that always crashes gets `max` failed trials and no more; a second run reaches the undisturbed results."""
     use_engines(monkeypatch, {"crashing": Crashing()})
-    ending, told = run_here(tmp_path, keep_going=True)
+    ending, output = run_here(tmp_path, keep_going=True)
     assert ending == Ending.FAILURES
-    assert "no NMU today" in told
+    assert "no NMU today" in output
     results = load_results("sure", tmp_path)
     assert (results.summaries[0].failed, results.summaries[0].ended) == (24, 0)
     assert results.summaries[1].complete
     assert not results.verdicts[0].is_sure
 
     use_engines(monkeypatch, ENGINES)
-    ending, told = run_here(tmp_path)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(tmp_path)
+    assert ending == Ending.FINISHED, output
     assert load_results("sure", tmp_path).verdicts == load_results("sure", undisturbed).verdicts
 
 
 def test_mlflow_has_one_run_a_trial(tmp_path, uri):
     """Over all rounds, each trial is published exactly once."""
-    ending, told = run_here(tmp_path, tracking_uri=uri)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(tmp_path, tracking_uri=uri)
+    assert ending == Ending.FINISHED, output
     done = {result.trial.id for result in bits(tmp_path)}
     assert published(uri, "sure") == done
     client = mlflow.MlflowClient(uri)
@@ -242,8 +242,8 @@ def test_mlflow_has_one_run_a_trial(tmp_path, uri):
 
 def test_cells_stop_when_they_are_distinguished(tmp_path):
     """Compared with a model that never succeeds, both cells stop together, and the report has the test."""
-    ending, told = run_here(tmp_path, APART)
-    assert ending == Ending.FINISHED, told
+    ending, output = run_here(tmp_path, APART)
+    assert ending == Ending.FINISHED, output
     results = load_results("sure", tmp_path)
     (verdict,) = results.verdicts
     assert (verdict.is_sure, verdict.losses) == (True, 0)
@@ -257,20 +257,20 @@ def test_cells_stop_when_they_are_distinguished(tmp_path):
 
 
 def shown(text: str, root: Path) -> str:
-    told = io.StringIO()
-    console = Console(file=told, width=150)
+    output = io.StringIO()
+    console = Console(file=output, width=150)
     console.print(preview(planned(text), Options(root=root, tracking_uri=None)))
-    return told.getvalue()
+    return output.getvalue()
 
 
 def test_the_plan_shows_the_expected_seeds(tmp_path):
     """Without results, every cell is expected to need the mean over all rates; nothing is written."""
     sampling = statistics.FixedWidth(0.2, 6, 24)
-    told = shown(SPEC, tmp_path)
+    output = shown(SPEC, tmp_path)
     mean = -(-sampling.expected() // 1)
-    assert "Expected number of seeds of each cell" in told
-    assert told.count(f" {mean:.0f} ") >= 2
-    assert f"2 cells with up to 24 seeds: about {2 * mean:.0f} trials of 48" in told
+    assert "Expected number of seeds of each cell" in output
+    assert output.count(f" {mean:.0f} ") >= 2
+    assert f"2 cells with up to 24 seeds: about {2 * mean:.0f} trials of 48" in output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -285,8 +285,8 @@ def test_the_plan_shows_the_remaining_seeds(tmp_path):
     solved = Counter(r.trial.cell.model for r in bits(tmp_path, "first") if str(r.outcome) == "solved")
     assert {model: numbers[:2] for model, numbers in cells.items()} == {"NMU": [6, solved["NMU"]], "Linear": [6, 0]}
     assert cells["Linear"][2] < cells["NMU"][2] <= 24
-    asked = extended(plan, TrialTable(results))
-    least = [len(asked.seeds(cell)) for cell in plan.cells]
+    extension = extended(plan, TrialTable(results))
+    least = [len(extension.seeds(cell)) for cell in plan.cells]
     assert all(numbers[2] >= n for numbers, n in zip(cells.values(), least, strict=True))
 
 

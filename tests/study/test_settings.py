@@ -33,8 +33,8 @@ def test_the_order_of_precedence(working_folder, monkeypatch):
     """Command line, environment, local file, user file and default apply in this order; the first one wins."""
 
     def store(*words: str) -> str:
-        told = CliRunner().invoke(main, ["show", "nothing", *words]).output
-        return told.split("there is no store at ")[1].split(": ")[0]
+        output = CliRunner().invoke(main, ["show", "nothing", *words]).output
+        return output.split("there is no store at ")[1].split(": ")[0]
 
     assert store() == "studies"
     user_file().write_text(f"store = '{working_folder.parent}/users'\ntracking_uri = 'off'")
@@ -56,8 +56,8 @@ def test_one_message_has_every_mistake(working_folder):
         "stor = 'a'\ncluster = 5\ntracking_uri = 'http://me:hunter2@host'\n[server]\nport = 1\n"
     )
     user_file().write_text("store = 'relative'\ncluster = ''")
-    done = CliRunner().invoke(main, ["show", "nothing"])
-    assert done.exit_code == 2
+    result = CliRunner().invoke(main, ["show", "nothing"])
+    assert result.exit_code == 2
     for word in (
         "6 mistakes",
         "stor: unknown setting; did you mean 'store'?",
@@ -67,8 +67,8 @@ def test_one_message_has_every_mistake(working_folder):
         "must be a URL or an absolute path",
         "but got ''",
     ):
-        assert word in done.output
-    assert "hunter2" not in done.output
+        assert word in result.output
+    assert "hunter2" not in result.output
 
 
 @pytest.mark.parametrize("content", [b"store = ", b"\xff\xfe", b"store = 'a'\nstore = 'b'"])
@@ -159,9 +159,9 @@ def test_clusters_of_a_folder_have_to_be_confirmed(working_folder, monkeypatch, 
     url = "http://nobody.invalid:8265"
 
     def told() -> str:
-        done = CliRunner().invoke(main, words)
-        assert done.exit_code != 0
-        return done.output
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code != 0
+        return result.output
 
     asked, refused = f"nothing answers at {url}", f"cluster: {url} is another machine"
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
@@ -179,11 +179,11 @@ def test_a_tracking_server_has_to_be_confirmed(working_folder):
     """A remote MLflow in the local file gets no password from any command; --tracking-uri overrides it."""
     (working_folder / "study.toml").write_text("tracking_uri = 'http://nobody.invalid:5000'")
     for command in ("run", "report", "sync"):
-        done = CliRunner().invoke(main, [command, "nothing"])
-        assert done.exit_code == 2
-        assert "tracking_uri: http://nobody.invalid:5000 is another machine" in done.output
-        done = CliRunner().invoke(main, [command, "nothing", "--tracking-uri", "http://127.0.0.1:9"])
-        assert "is another machine" not in done.output
+        result = CliRunner().invoke(main, [command, "nothing"])
+        assert result.exit_code == 2
+        assert "tracking_uri: http://nobody.invalid:5000 is another machine" in result.output
+        result = CliRunner().invoke(main, [command, "nothing", "--tracking-uri", "http://127.0.0.1:9"])
+        assert "is another machine" not in result.output
 
 
 def parsed(command: str, words: list[str]) -> dict[str, object]:
@@ -220,7 +220,7 @@ def test_a_job_gets_all_submitted_options():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("submit", "demo"), "no cluster was given"),
         (("submit", "demo", "--cluster", "head:8265"), "must be the address of Ray's dashboard"),
@@ -236,16 +236,16 @@ def test_a_job_gets_all_submitted_options():
         (("keep",), "study keep -- run FILE"),
     ],
 )
-def test_bad_input_is_reported_before_anything_is_sent(words, told):
+def test_bad_input_is_reported_before_anything_is_sent(words, message):
     """A wrong file, address or option ends with exit code 2 and a message before anything is sent."""
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2, done.output
-    assert told in done.output
-    assert "hunter2" not in done.output
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert "hunter2" not in result.output
 
 
 def test_an_unreachable_cluster_is_reported():
     """An unreachable cluster is an error with a message and exit code 1."""
-    done = CliRunner().invoke(main, ["status", "demo", "--cluster", "http://127.0.0.1:9"])
-    assert done.exit_code == 1
-    assert "nothing answers at http://127.0.0.1:9" in done.output
+    result = CliRunner().invoke(main, ["status", "demo", "--cluster", "http://127.0.0.1:9"])
+    assert result.exit_code == 1
+    assert "nothing answers at http://127.0.0.1:9" in result.output

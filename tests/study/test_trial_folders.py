@@ -74,9 +74,9 @@ def run_here(lab: Path, **changed: object) -> tuple[Store, str]:
 
 
 def cli(*words: str) -> str:
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    return done.output
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_two_cells_of_a_seed_have_folders_of_their_own(lab: Path) -> None:
@@ -90,17 +90,17 @@ def test_two_cells_of_a_seed_have_folders_of_their_own(lab: Path) -> None:
 
 
 def test_kept_files_change_no_id_and_train_nothing(lab: Path) -> None:
-    store, told = run_here(lab, keep=["*.txt"])
+    store, output = run_here(lab, keep=["*.txt"])
     (first, _) = store.study("s").trials_with_files()
     assert set(store.study("s").file_sizes(first)) == {"log.txt", "plots/loss.txt"}
     _, again = run_here(lab, keep={"files": ["*"], "size_mb": 0.0005})
     assert "2/2 trials" not in again
-    assert "not kept: " not in told + again
+    assert "not kept: " not in output + again
 
 
 def test_files_too_large_are_reported_by_the_run(lab: Path) -> None:
-    _, told = run_here(lab, keep={"size_mb": 0.0005})
-    assert "in all), such as weights.bin; a trial keeps at most 0.0005 MB" in told
+    _, output = run_here(lab, keep={"size_mb": 0.0005})
+    assert "in all), such as weights.bin; a trial keeps at most 0.0005 MB" in output
 
 
 def test_a_failed_trial_has_log_and_traceback(lab: Path) -> None:

@@ -59,8 +59,8 @@ def test_an_unknown_ray_is_not_used(version: str, tmp_path: Path, monkeypatch: p
     engines = resolve_to_estimate(PLAN, options)
     assert engines.options == replace(options, local=True)
     assert resolve_to_estimate(PLAN, replace(options, cpus=1)).cores == 1
-    (told,) = engines.missing_ray()
-    assert told.startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
+    (message,) = engines.missing_ray()
+    assert message.startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
     for given, name in (({"address": "auto"}, "--address"), ({"cpus": 2}, "--cpus 2")):
         with pytest.raises(MissingPackageError, match=f"^{name} needs Ray, but Ray {version} is installed"):
             resolve_to_estimate(PLAN, replace(options, **given))
@@ -116,9 +116,9 @@ def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path
     assert planned.returncode == 0, planned.stderr
     assert re.search(r"about .* on 1 core, calibrated", planned.stdout), planned.stdout
     assert INSTALL_RAY in " ".join(planned.stdout.split())  # lines are wrapped
-    done = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == (
+    completed = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert completed.stderr == (
         "Ray isn't installed: this process trains one pack after another, as with --local; for all cores of this "
         f"machine, or a cluster: {INSTALL_RAY}\n"
     )
@@ -150,9 +150,9 @@ def test_commands_that_need_ray_name_the_package(
 ) -> None:
     """A command that needs Ray gives one error with the package to install, and writes nothing."""
     (tmp_path / "little.yaml").write_text((finished_study / "little.yaml").read_text())
-    done = command(base, tmp_path, *words.split())
-    assert done.stderr == f"study: {purpose} needs Ray, but Ray isn't installed: {INSTALL_RAY}\n"
-    assert done.returncode == MissingPackageError.exit_code
+    completed = command(base, tmp_path, *words.split())
+    assert completed.stderr == f"study: {purpose} needs Ray, but Ray isn't installed: {INSTALL_RAY}\n"
+    assert completed.returncode == MissingPackageError.exit_code
     assert [path.name for path in tmp_path.iterdir()] == ["little.yaml"]
 
 

@@ -43,18 +43,18 @@ def test_a_run_on_ray_imports_nothing_of_the_working_folder(tmp_path):
     """Driver, workers and other processes import this package and its libraries, and the study finishes."""
     trapped = lay_traps(tmp_path, PACKAGE, *MODULES)
     (tmp_path / "trapped.yaml").write_text(SPEC)
-    done = run(tmp_path, SCRIPT, "run", "trapped.yaml", "--engine", "torch", "--cpus", "1")
+    completed = run(tmp_path, SCRIPT, "run", "trapped.yaml", "--engine", "torch", "--cpus", "1")
     assert trapped() == []
-    assert done.returncode == 0, done.stdout
+    assert completed.returncode == 0, completed.stdout
     assert len(Store(tmp_path / "studies").study("trapped").done()) == 2
 
 
 def test_python_m_imports_nothing_of_the_working_folder(tmp_path):
     """`python -m study` imports nothing but this package's own name from the working folder."""
     trapped = lay_traps(tmp_path, *MODULES)
-    done = run(tmp_path, sys.executable, "-m", "study", "schema")
+    completed = run(tmp_path, sys.executable, "-m", "study", "schema")
     assert trapped() == []
-    assert done.returncode == 0, done.stdout
+    assert completed.returncode == 0, completed.stdout
 
 
 @pytest.mark.parametrize("how", ["working folder", "PYTHONPATH"])

@@ -31,15 +31,17 @@ def missing() -> str | None:
 
 def run(command: Sequence[str | Path], *, given: bytes = b"", environment: dict[str, str] | None = None) -> bytes:
     """Run a command that must succeed, and return its output."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(word) for word in command],
         input=given,
         env=os.environ | (environment or {}),
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, f"{command}: {done.stdout.decode()[-2000:]} {done.stderr.decode()[-4000:]}"
-    return done.stdout
+    assert completed.returncode == 0, (
+        f"{command}: {completed.stdout.decode()[-2000:]} {completed.stderr.decode()[-4000:]}"
+    )
+    return completed.stdout
 
 
 class Docker:

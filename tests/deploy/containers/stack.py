@@ -76,7 +76,7 @@ class Stack:
         script = 'cd "$0" && exec "$@"'
         return run(["bash", "-c", script, self.user, *command], environment=environment).decode()
 
-    def mlflow(self, method: str, path: str, **asked: Any) -> Any:
+    def mlflow(self, method: str, path: str, **arguments: Any) -> Any:
         """Send MLflow a request as its administrator, from outside."""
         answer = requests.request(
             method,
@@ -84,7 +84,7 @@ class Stack:
             auth=("admin", self.secret("mlflow_admin_password")),
             verify=str(self.folder / "secrets" / "tls.crt"),
             timeout=60,
-            **asked,
+            **arguments,
         )
         assert answer.ok, answer.text
         return answer.json()
@@ -92,12 +92,12 @@ class Stack:
     def runs(self, study: str) -> list[str]:
         """List the states of MLflow's runs of a study's trials."""
         experiment = self.mlflow("GET", "experiments/get-by-name", params={"experiment_name": study})
-        asked = {
+        query = {
             "experiment_ids": [experiment["experiment"]["experiment_id"]],
             "filter": "tags.`study.trial_id` LIKE '%'",
             "max_results": 1000,
         }
-        runs = self.mlflow("POST", "runs/search", json=asked).get("runs", [])
+        runs = self.mlflow("POST", "runs/search", json=query).get("runs", [])
         return [run["info"]["status"] for run in runs]
 
     def containers(self, service: str) -> list[dict[str, Any]]:

@@ -52,8 +52,8 @@ def broken(seed):
 def test_a_new_file_begins_with_a_training_function() -> None:
     """The file has the function's parameters and metrics, marks the lines to check, and runs unchanged."""
     Path("mine.py").write_text(FUNCTION)
-    done = invoke("new", "first", "--train", "mine:train")
-    assert done.exit_code == 0, done.output
+    result = invoke("new", "first", "--train", "mine:train")
+    assert result.exit_code == 0, result.output
     assert Path("first.yaml").read_text().splitlines()[1:] == [
         "study: first",
         "train: mine:train",
@@ -63,8 +63,8 @@ def test_a_new_file_begins_with_a_training_function() -> None:
         "grid: {lr: [0.1, 0.01]}",
         "seeds: 20",
     ]
-    ran = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
-    assert "4/4 trials" in ran.output
+    result = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
+    assert "4/4 trials" in result.output
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_a_new_file_begins_with_a_program(how: str) -> None:
     """The file has the arguments of the command and --help and the results of a first run, and runs unchanged."""
     code, results = WRITES[how]
     Path("train.py").write_text(PROGRAM + code)
-    done = invoke("new", "first", "--command", "python train.py --learning-rate 0.2")
-    assert done.exit_code == 0, done.output
+    result = invoke("new", "first", "--command", "python train.py --learning-rate 0.2")
+    assert result.exit_code == 0, result.output
     assert Path("first.yaml").read_text().splitlines()[1:] == [
         "study: first",
         "command: python train.py --learning-rate {learning_rate} --seed {seed} --out-dir {folder}",
@@ -125,8 +125,8 @@ def test_a_new_file_begins_with_a_program(how: str) -> None:
         "seeds: 20",
         "# Other arguments: --layers (default 2), --fast",
     ]
-    ran = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
-    assert "4/4 trials" in ran.output, ran.output
+    result = invoke("run", "first.yaml", "seeds=2", "--local", "--tracking-uri", "off")
+    assert "4/4 trials" in result.output, result.output
 
 
 def test_a_new_file_has_the_defaults_of_a_program_without_arguments() -> None:
@@ -183,8 +183,8 @@ def test_a_preset_is_shown_until_the_store_has_a_study_of_its_name() -> None:
     """`show` prints the file of a preset, and the table of a study; `--file` prints the study's file."""
     assert invoke("show", "demo").output.strip() == preset_text("demo").strip()
     small = ("protocol.iterations=20", "protocol.evaluate_every=10", "seeds=1", "grid.hidden_size=[2]")
-    ran = invoke("run", "demo", *small, "--local", "--engine", "torch", "--tracking-uri", "off")
-    assert ran.exit_code == 0, ran.output
+    result = invoke("run", "demo", *small, "--local", "--engine", "torch", "--tracking-uri", "off")
+    assert result.exit_code == 0, result.output
     assert "success rate" in invoke("show", "demo").output
     assert invoke("show", "demo", "--file").output.startswith("# preset demo, with protocol.iterations=20 ")
     assert "no study 'demmo'" in invoke("show", "demmo").output

@@ -55,8 +55,8 @@ def test_importing_the_package_imports_nothing_else() -> None:
     code = (
         f"import sys, study; assert {{'load', 'open', 'report'}} <= set(dir(study)); print(set(sys.modules) & {heavy})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "set()"
     with pytest.raises(AttributeError, match="no attribute 'lod'"):
         study.lod  # noqa: B018
 
@@ -68,8 +68,8 @@ def test_user_code_imports_its_names_from_the_package() -> None:
     code = (
         "import sys; from study import Hyperparameter, Metric, seeded; print({'torch', 'pydantic'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "set()"
 
 
 def test_a_study_is_loaded_from_a_file_a_preset_or_a_mapping(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("json")
     (folder / "little.yaml").write_text(FILE)
     file, store = str(folder / "little.yaml"), str(folder / "studies")
-    ran = invoke("run", file, "seeds=2", "--store", store, "--local", "--engine", "torch", "--tracking-uri", "off")
-    assert ran.exit_code == 0, ran.output
+    result = invoke("run", file, "seeds=2", "--store", store, "--local", "--engine", "torch", "--tracking-uri", "off")
+    assert result.exit_code == 0, result.output
     return file, store
 
 

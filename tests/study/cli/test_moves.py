@@ -49,11 +49,11 @@ def test_delete_asks_on_a_terminal(working_folder: Path, answer: str, code: int,
     terminal, child_terminal = pty.openpty()
     words = [*STUDY, "delete", "little", "--tracking-uri", "off"]
     os.write(terminal, answer.encode())
-    done = subprocess.run(words, stdin=child_terminal, capture_output=True, text=True, check=False)
+    completed = subprocess.run(words, stdin=child_terminal, capture_output=True, text=True, check=False)
     os.close(terminal)
     os.close(child_terminal)
-    assert "Delete all of this? [y/N]" in done.stdout
-    assert (done.returncode, "nothing was deleted" in done.stdout) == (code, bool(left))
+    assert "Delete all of this? [y/N]" in completed.stdout
+    assert (completed.returncode, "nothing was deleted" in completed.stdout) == (code, bool(left))
     assert Store(working_folder / "studies").studies() == left
 
 

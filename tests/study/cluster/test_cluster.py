@@ -473,8 +473,8 @@ def test_jax_does_not_warn_about_the_processes_of_ray(tmp_path):
         "import jax.numpy\njax.numpy.ones(3).sum()\nfrom study import cluster\n"
         "with cluster.connection(None, 1):\n    print('connected')\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
-    assert done.stdout == "connected\n"
-    assert "fork" not in done.stderr
+    assert completed.stdout == "connected\n"
+    assert "fork" not in completed.stderr

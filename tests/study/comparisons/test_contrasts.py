@@ -22,12 +22,12 @@ SIZES = (2, 3, 4, 10)
 
 def sweep(solved_by_model, **changes):
     """Build rows of a sweep of hidden units, given each model's number of solved trials of 20 at each size."""
-    made = [
+    cells = [
         (published_cell(model, hidden_size=h, **changes), {"solved": k, "unsolved": 20 - k})
         for model, solved in solved_by_model.items()
         for h, k in zip(SIZES, solved, strict=True)
     ]
-    return cell_rows(summaries_of(*made), {})
+    return cell_rows(summaries_of(*cells), {})
 
 
 def test_each_method_has_its_trend_over_hidden_units():
@@ -73,11 +73,11 @@ def test_two_swept_numbers_are_regressed_together():
     """Slopes equal those of logistic regression; a number that varies by a factor of ten or more is log-transformed."""
     grid = [(h, rate) for h in (2, 3, 4) for rate in (1e-4, 1e-3, 1e-2)]
     solved = [18, 15, 12, 15, 11, 8, 13, 9, 4]
-    made = [
+    cells = [
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved": k, "unsolved": 20 - k})
         for (h, rate), k in zip(grid, solved, strict=True)
     ]
-    slopes = {slope.key: slope for slope in contrasts_of(cell_rows(summaries_of(*made), {})).slopes}
+    slopes = {slope.key: slope for slope in contrasts_of(cell_rows(summaries_of(*cells), {})).slopes}
     fit = statistics.logistic_regression([[h, p] for h in (2, 3, 4) for p in (-4, -3, -2)], solved, [20] * 9)
     assert set(slopes) == {"hidden_size", "learning_rate"}
     assert (slopes["hidden_size"].is_log, slopes["learning_rate"].is_log) == (False, True)
@@ -89,12 +89,12 @@ def test_two_swept_numbers_are_regressed_together():
 
 def test_separated_successes_have_no_odds_ratio():
     """If a line separates successes from failures, the odds ratio is missing."""
-    made = [
+    cells = [
         (published_cell("NMU", hidden_size=h, learning_rate=rate), {"solved" if h < 4 else "unsolved": 20})
         for h in (2, 3, 4)
         for rate in (1e-3, 2e-3)
     ]
-    assert [s.odds_ratio for s in contrasts_of(cell_rows(summaries_of(*made), {})).slopes] == [None, None]
+    assert [s.odds_ratio for s in contrasts_of(cell_rows(summaries_of(*cells), {})).slopes] == [None, None]
 
 
 def test_methods_are_tested_two_by_two_at_each_size():
@@ -116,8 +116,8 @@ def test_methods_are_tested_two_by_two_at_each_size():
 
 def test_very_many_pairs_are_not_tested():
     """Above a limit no pairs are tested, and a note says so."""
-    made = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
-    tests = contrasts_of(cell_rows(summaries_of(*made), {}))
+    cells = [(published_cell("NMU", learning_rate=1e-3 * (i + 1)), {"solved": 1, "unsolved": 1}) for i in range(70)]
+    tests = contrasts_of(cell_rows(summaries_of(*cells), {}))
     assert MOST_PAIRS < 70 * 69 // 2
     assert tests.pairs == ()
     assert "2,415 pairs" in tests.notes[0]
@@ -132,21 +132,21 @@ def test_unfinished_trials_give_no_contrasts():
 
 def test_words_and_infinities_have_no_order():
     """Swept words and infinite values aren't regressed on, and cause no error."""
-    made = [
+    cells = [
         (published_cell("NMU", optimizer=name, learning_rate=rate), {"solved": k, "unsolved": 9})
         for k, (name, rate) in enumerate((n, r) for n in ("adam", "sgd") for r in (1e-3, 1e-2, 1e-1))
     ]
-    tests = contrasts_of(cell_rows(summaries_of(*made), {}))
+    tests = contrasts_of(cell_rows(summaries_of(*cells), {}))
     assert tests.slopes == ()
     assert {trend.key for trend in tests.trends} == {"learning_rate"}
 
 
 def test_only_methods_that_vary_both_keys_are_regressed():
     """Only the method that varies both keys is regressed on both."""
-    made = [
+    cells = [
         (published_cell("NMU", hidden_size=h, learning_rate=r), {"solved": h, "unsolved": 10})
         for h in (2, 3, 4)
         for r in (1e-3, 1e-2)
     ]
-    made += [(published_cell("NAU", hidden_size=h), {"solved": h, "unsolved": 10}) for h in (2, 3, 4)]
-    assert {slope.name for slope in contrasts_of(cell_rows(summaries_of(*made), {})).slopes} == {"NMU"}
+    cells += [(published_cell("NAU", hidden_size=h), {"solved": h, "unsolved": 10}) for h in (2, 3, 4)]
+    assert {slope.name for slope in contrasts_of(cell_rows(summaries_of(*cells), {})).slopes} == {"NMU"}

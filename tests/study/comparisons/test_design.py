@@ -55,8 +55,8 @@ def test_rates_of_cells_without_trials_are_the_published_ones():
 
 def test_holm_counts_all_pairs_of_all_questions():
     """Three methods at two sizes are six comparisons, each tested at a sixth of the level."""
-    made = [(published_cell(m, hidden_size=h), {"pending": 9}) for m in ("NMU", "NAU", "NALU") for h in (2, 3)]
-    plan = design(cell_rows(summaries_of(*made), {}), None, 40, most_pairs=5)
+    cells = [(published_cell(m, hidden_size=h), {"pending": 9}) for m in ("NMU", "NAU", "NALU") for h in (2, 3)]
+    plan = design(cell_rows(summaries_of(*cells), {}), None, 40, most_pairs=5)
     assert plan.comparisons == 6
     assert plan.least_difference == statistics.least_difference(40, level=0.05 / 6)
 

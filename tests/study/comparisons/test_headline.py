@@ -98,9 +98,9 @@ def test_unsolved_questions_have_no_leader():
     """Questions that no method solves are named if they are few, otherwise counted."""
 
     def two_questions(*models: str) -> str:
-        made = [(published_cell(model, operation="mul"), {"solved": 9, "unsolved": 1}) for model in models]
-        made += [(published_cell(model, operation="div"), {"unsolved": 10}) for model in models]
-        return headline_of(summaries_of(*made))
+        cells = [(published_cell(model, operation="mul"), {"solved": 9, "unsolved": 1}) for model in models]
+        cells += [(published_cell(model, operation="div"), {"unsolved": 10}) for model in models]
+        return headline_of(summaries_of(*cells))
 
     assert "at ÷, neither NMU nor NALU solved a trial" in two_questions("NMU", "NALU")
     assert "at ÷, none of NMU, NALU and Linear solved a trial" in two_questions("NMU", "NALU", "linear")
@@ -119,10 +119,10 @@ def test_methods_of_different_questions_are_not_pooled():
 
 def test_methods_are_compared_at_shared_sizes():
     """A method that was tried only at easy sizes gains no advantage from that."""
-    made = [(published_cell("NMU", hidden_size=2), {"solved": 9, "unsolved": 1})]
-    made += [(published_cell("NAU", hidden_size=2), {"solved": 10})]
-    made += [(published_cell("NAU", hidden_size=h), {"solved": 3, "unsolved": 7}) for h in (3, 4, 5)]
-    assert headline_of(summaries_of(*made)).startswith(
+    cells = [(published_cell("NMU", hidden_size=2), {"solved": 9, "unsolved": 1})]
+    cells += [(published_cell("NAU", hidden_size=2), {"solved": 10})]
+    cells += [(published_cell("NAU", hidden_size=h), {"solved": 3, "unsolved": 7}) for h in (3, 4, 5)]
+    assert headline_of(summaries_of(*cells)).startswith(
         "Success rate: NAU 100% and NMU 90%: NAU and NMU are not distinguished (p = 1)"
     )
     apart = [(published_cell("NMU"), {"solved": 9})]
@@ -132,12 +132,12 @@ def test_methods_are_compared_at_shared_sizes():
 
 def test_a_hyperparameter_of_one_model_distinguishes_methods():
     """Each value of a hyperparameter that another model lacks is a method, and all are compared."""
-    made = [
+    cells = [
         (Cell("lab:Task", "lab:unit", {"pull": 0.0}), {"solved": 9, "unsolved": 1}),
         (Cell("lab:Task", "lab:unit", {"pull": 1.0}), {"solved": 5, "unsolved": 5}),
         (Cell("lab:Task", "lab:lstm", {"pull": None}), {"unsolved": 10}),
     ]
-    text = headline_of(summaries_of(*made))
+    text = headline_of(summaries_of(*cells))
     assert text.startswith(
         "Success rate: unit (pull 0) 90%, unit (pull 1) 50% and lstm 0%: unit (pull 0) and unit (pull 1) are not"
     )

@@ -202,16 +202,16 @@ def test_a_study_that_is_struck_ends_with_the_undisturbed_bits(integration: str,
 def test_a_missing_library_is_one_error_that_says_what_to_install(name: str) -> None:
     package = {**LIBRARIES, "sklearn": "skops"}[name]
     code = f"import sys; sys.modules[{package!r}] = None; import study.integrations.{name}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1].startswith(
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert completed.stderr.splitlines()[-1].startswith(
         f"study.errors.MissingPackageError: this integration needs {package}, which isn't installed: pip install "
     )
 
 
 def test_importing_study_imports_no_library() -> None:
     code = f"import sys, study, study.integrations; print(sys.modules.keys() & {set(LIBRARIES.values())!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "set()"
 
 
 def test_non_numbers_are_dropped_and_reserved_names_get_an_underscore(tmp_path: Path) -> None:

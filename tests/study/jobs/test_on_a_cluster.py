@@ -172,8 +172,8 @@ def test_a_second_study_waits_and_names_the_first(two_nodes, struck, tmp_path, e
     user = as_user(tmp_path, two_nodes)
     struck.unlink(missing_ok=True)
     for name in ("first", "second"):
-        done = study(*order(tmp_path / name, name, tmp_path / f"{name}.yaml"), environment=user, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout
+        completed = study(*order(tmp_path / name, name, tmp_path / f"{name}.yaml"), environment=user, cwd=tmp_path)
+        assert completed.returncode == 0, completed.stdout
         driver = stopped_driver_of(tmp_path / "first")  # its workers wait for it, and keep their cores
 
     until(lambda: status("second", user, tmp_path)["heartbeat"], "the second driver to be ready")
@@ -315,9 +315,9 @@ def test_the_doctor_looks_at_every_node(two_nodes, tmp_path):
     """The doctor checks the nodes themselves, and each failure names its fix."""
     store, nobody = tmp_path / "studies", "http://127.0.0.1:9"
     words = ["doctor", "--store", str(store), "--tracking-uri", nobody, "--json"]
-    done = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
-    assert done.returncode == 1
-    checks = {check["name"]: check for check in json.loads(done.stdout)}
+    completed = study(*words, environment=as_user(tmp_path, two_nodes), cwd=tmp_path)
+    assert completed.returncode == 1
+    checks = {check["name"]: check for check in json.loads(completed.stdout)}
     assert {name for name, check in checks.items() if check["state"] == "failed"} == {"tracking", "tracking on nodes"}
     assert checks["tracking on nodes"]["found"].count("can't be used") == 2
     assert all(check["mend"] for check in checks.values() if check["state"] == "failed")

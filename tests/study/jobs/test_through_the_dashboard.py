@@ -202,15 +202,15 @@ def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code
     """On a pipe, each change is a line, the final status is shown in full, and the exit code follows from the state."""
     jobs = [job_entry("PENDING", node_id=None), job_entry(), job_entry(), job_entry(), job]
     logs = [beat(3, workers=2), beat(3, workers=2), beat(8), beat(8)]
-    done = invoke("status", "demo", "--watch", "--cluster", server(Dashboard(*jobs, logs=logs)))
-    assert done.exit_code == code, done.output
-    assert done.stdout.splitlines()[:4] == [
+    result = invoke("status", "demo", "--watch", "--cluster", server(Dashboard(*jobs, logs=logs)))
+    assert result.exit_code == code, result.output
+    assert result.stdout.splitlines()[:4] == [
         "waiting",
         "running · 3/20 trials · 3 solved · 0 unsolved · 0 diverged · 0 failed · 2 packs training",
         "running · 8/20 trials · 8 solved · 0 unsolved · 0 diverged · 0 failed",
         f"{state} · 8/20 trials · 8 solved · 0 unsolved · 0 diverged · 0 failed",
     ]
-    assert re.search(rf"state +{state}\b", done.stdout)
+    assert re.search(rf"state +{state}\b", result.stdout)
     content = json.loads(invoke("status", "demo", "--json", "--cluster", server(Dashboard(job))).stdout)
     assert content["studies"][0]["exit_code"] == code
 
@@ -257,17 +257,17 @@ def interruptible() -> Iterator[None]:
 def test_the_end_of_watching_stops_nothing(server: Start):
     """After Ctrl-C a message says that the study continues; the cluster gets read requests only."""
     dashboard = CtrlC(job_entry(), logs=[beat(3)])
-    done = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
-    assert done.exit_code == 130
-    assert done.stdout.splitlines()[-1] == "demo goes on: `study stop demo` ends it"
+    result = invoke("status", "demo", "--watch", "--cluster", server(dashboard))
+    assert result.exit_code == 130
+    assert result.stdout.splitlines()[-1] == "demo goes on: `study stop demo` ends it"
     assert not any("stop" in path for path, _ in dashboard.requests)
 
 
 def test_programs_read_one_status(server: Start):
     """The option --json prints one status, and can't be combined with --watch."""
-    done = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(job_entry())))
-    assert done.exit_code == 2
-    assert "--watch can't be combined with --json" in done.stderr
+    result = invoke("status", "demo", "--watch", "--json", "--cluster", server(Dashboard(job_entry())))
+    assert result.exit_code == 2
+    assert "--watch can't be combined with --json" in result.stderr
 
 
 def running_job_of(name: str, driver: str, **options: str) -> Any:
@@ -342,8 +342,8 @@ def test_a_log_that_is_not_there_yet(server: Start):
     logs = [(500, "no such file"), (500, "no such file"), (200, "one\ntwo\n")]
     waits, runs = job_entry("PENDING", node_id=None), job_entry()
     dashboard = Dashboard(waits, waits, runs, runs, runs, job_entry("SUCCEEDED"), logs=logs)
-    done = invoke("logs", "demo", "--follow", "--cluster", server(dashboard))
-    assert (done.exit_code, done.stdout) == (0, "one\ntwo\n")
+    result = invoke("logs", "demo", "--follow", "--cluster", server(dashboard))
+    assert (result.exit_code, result.stdout) == (0, "one\ntwo\n")
     now = invoke("logs", "demo", "--cluster", server(Dashboard(job_entry(message="warming up"), logs=logs[:1])))
     assert (now.exit_code, now.stdout) == (0, "")
     assert "study-demo-0 has no readable log yet. Ray says: warming up" in now.stderr
@@ -353,10 +353,10 @@ def test_a_log_that_is_not_there_yet(server: Start):
 def test_a_log_that_is_gone(server: Start, follow):
     """If the job has ended, an unreadable log is an error, with Ray's message about the job."""
     lost = job_entry("FAILED", message="The node has died.\nIts id: 0b")
-    done = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
-    assert done.exit_code == 1
-    assert "study-demo-0 has no readable log: it was lost with the driver's node" in done.output
-    assert "Ray says: The node has died. Its id: 0b" in done.output
+    result = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
+    assert result.exit_code == 1
+    assert "study-demo-0 has no readable log: it was lost with the driver's node" in result.output
+    assert "Ray says: The node has died. Its id: 0b" in result.output
 
 
 def test_a_log_that_breaks_off(server: Start):
@@ -389,9 +389,9 @@ def test_others_steer_no_terminal(server: Start):
         (other, ("list",), r"X\rother"),
         (other, ("status", "nothing"), r"X\rother"),
     ):
-        done = invoke(*words, "--cluster", server(Dashboard(job, logs=[(500, "")], nodes=[node])))
-        assert text in done.output
-        assert not [c for c in done.output if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
+        result = invoke(*words, "--cluster", server(Dashboard(job, logs=[(500, "")], nodes=[node])))
+        assert text in result.output
+        assert not [c for c in result.output if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160]
 
 
 def in_other_notation(url: str) -> str:
@@ -457,10 +457,10 @@ def test_submit_shows_the_tracking_address(server: Start, uri, line):
     """`submit` shows the tracking address, set by an option or on the cluster, and the job's page."""
     url = server(Dashboard(job_entry()))
     words = ("submit", "demo", "--store", "/shared", "--cluster", url)
-    done = invoke(*words, *(() if uri is None else ("--tracking-uri", uri)))
-    assert done.exit_code == 0, done.output
-    assert line in done.output
-    assert f"cluster:   {url}/#/jobs/study-demo-0" in done.output
+    result = invoke(*words, *(() if uri is None else ("--tracking-uri", uri)))
+    assert result.exit_code == 0, result.output
+    assert line in result.output
+    assert f"cluster:   {url}/#/jobs/study-demo-0" in result.output
 
 
 def test_the_doctor_misses_a_token(working_folder, server: Start):
@@ -468,9 +468,9 @@ def test_the_doctor_misses_a_token(working_folder, server: Start):
     url = server(Dashboard(job_entry(), token=TOKEN))
     for token, problem in (("", "asks for a token, and there is none here"), ("f" * 16, "refuses the token")):
         (working_folder.parent / ".ray" / "auth_token").write_text(token)
-        done = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(working_folder), "--json")
-        checks = {check["name"]: check for check in json.loads(done.stdout)}
-        assert (done.exit_code, checks["cluster"]["state"]) == (1, "failed")
+        result = invoke("doctor", "--cluster", url, "--tracking-uri", "off", "--store", str(working_folder), "--json")
+        checks = {check["name"]: check for check in json.loads(result.stdout)}
+        assert (result.exit_code, checks["cluster"]["state"]) == (1, "failed")
         assert problem in checks["cluster"]["found"]
         assert "nodes" not in checks
 

@@ -179,8 +179,8 @@ def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
         "NMU,2,x,True,7000,1e-6\nNMU,2,1,perhaps,,\nNMU,2,2,True,soon,1e-6\nNMU,2,3,True,5,-1\nNMU,2,4,True,,0.1\n"
         "NMU,2,1.5,False,,\nNMU,2,,False,,\nNMU,2,9223372036854775808,False,,\n"
     )
-    told = refusal(file(tmp_path, text))
-    assert told.count("\n") == 8, told
+    message = refusal(file(tmp_path, text))
+    assert message.count("\n") == 8, message
     for words in (
         "row 1: seed: 'x' isn't a whole number >= 0",
         "row 6: seed: '1.5' isn't a whole number >= 0",
@@ -191,7 +191,7 @@ def test_every_mistake_of_a_file_is_in_one_message(tmp_path):
         "row 4: sparsity_error: '-1' is below 0",
         "row 5: solved_at: nothing isn't a number, but the trial is solved",
     ):
-        assert words in told, told
+        assert words in message, message
 
 
 def test_infinite_numbers_are_refused(tmp_path):
@@ -199,14 +199,14 @@ def test_infinite_numbers_are_refused(tmp_path):
     text = HEAD.replace("\n", ",iterations\n") + (
         "NMU,2,0,True,inf,1e-6,9000\nNMU,2,1,True,7000,-Infinity,9000\nNMU,2,2,False,,0.1,1e999\nNMU,2,3,True,7,0.1,9\n"
     )
-    told = refusal(file(tmp_path, text))
-    assert told.count("\n") == 3, told
+    message = refusal(file(tmp_path, text))
+    assert message.count("\n") == 3, message
     for words in (
         "row 1: solved_at: 'inf' isn't a finite number",
         "row 2: sparsity_error: '-Infinity' isn't a finite number",
         "row 3: iterations: '1e999' isn't a finite number",
     ):
-        assert words in told, told
+        assert words in message, message
 
 
 @pytest.mark.parametrize(
@@ -223,17 +223,17 @@ def test_infinite_numbers_are_refused(tmp_path):
 )
 def test_files_that_hold_no_outcomes_are_refused(tmp_path, text, words):
     """Empty files, missing or duplicate columns, rows of other lengths and unknown outcomes are named."""
-    told = refusal(file(tmp_path, text))
-    assert words in told
-    assert "a.csv" in told
+    message = refusal(file(tmp_path, text))
+    assert words in message
+    assert "a.csv" in message
 
 
 def test_outcome_and_solved_must_agree(tmp_path):
     """Both columns must agree, also with the last iteration if the file has it."""
     text = "model,seed,outcome,solved,solved_at,sparsity_error,iterations\nA,0,unsolved,True,,,9\nA,1,failed,,,,9\n"
-    told = refusal(file(tmp_path, text))
-    assert told.count("\n") == 1
-    assert "row 1: outcome: 'unsolved' contradicts column solved" in told
+    message = refusal(file(tmp_path, text))
+    assert message.count("\n") == 1
+    assert "row 1: outcome: 'unsolved' contradicts column solved" in message
     late = "model,seed,solved,solved_at,sparsity_error,iterations\nA,0,True,10,0.1,9\n"
     assert "row 1: solved_at: '10' is after the trial's last iteration" in refusal(file(tmp_path, late))
 
@@ -241,10 +241,10 @@ def test_outcome_and_solved_must_agree(tmp_path):
 def test_a_trial_with_two_outcomes_is_refused_with_both_rows(tmp_path):
     """The message names file, row and outcome of both rows."""
     first, second = file(tmp_path, GOOD), file(tmp_path, GOOD.replace("9000", "9500"), "b.csv")
-    told = refusal(first, second)
-    assert "1 trial twice with different outcomes" in told
-    assert f"{first}, row 3 and {second}, row 3: model NAU, seed 0: solved at 9000" in told
-    assert "solved at 9500" in told
+    message = refusal(first, second)
+    assert "1 trial twice with different outcomes" in message
+    assert f"{first}, row 3 and {second}, row 3: model NAU, seed 0: solved at 9000" in message
+    assert "solved at 9500" in message
 
 
 def test_parquet_columns_of_another_type_are_reported(tmp_path):

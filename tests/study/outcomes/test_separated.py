@@ -67,9 +67,9 @@ def test_an_ambiguous_column_is_reported(tmp_path: Path) -> None:
 def test_a_quoted_number_with_a_comma_is_refused(tmp_path: Path) -> None:
     """A quoted number with a comma is refused as ambiguous."""
     (tmp_path / "a.csv").write_text('model,seed,acc\na,0,"0,5"\na,1,0.5\n')
-    told = invoke("report", str(tmp_path / "a.csv"), "--metric", "acc")
-    assert told.exit_code == 2
-    assert "row 1: acc: '0,5' isn't a number" in told.output
+    result = invoke("report", str(tmp_path / "a.csv"), "--metric", "acc")
+    assert result.exit_code == 2
+    assert "row 1: acc: '0,5' isn't a number" in result.output
 
 
 def test_error_values_of_spreadsheets_are_missing_with_a_notice(tmp_path: Path) -> None:

@@ -145,9 +145,9 @@ def test_unusual_words_are_given_on_the_command_line(tmp_path: Path) -> None:
         refused = invoke(*command)
         assert refused.exit_code == 2
         assert "--state-words 'kaputt=failed'" in refused.output
-        done = invoke(*command, "--state-words", "Kaputt=failed")
-        assert done.exit_code == 0, done.output
-        assert "failed or stopped: 1 run, by state (kaputt 1)" in " ".join(done.output.split())
+        result = invoke(*command, "--state-words", "Kaputt=failed")
+        assert result.exit_code == 0, result.output
+        assert "failed or stopped: 1 run, by state (kaputt 1)" in " ".join(result.output.split())
 
 
 OPTUNA = """\

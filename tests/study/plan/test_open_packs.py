@@ -47,12 +47,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> StudyStore:
 @st.composite
 def telling(draw: st.DrawFn, pack: Pack = WHOLE, depth: int = 2) -> list[Event]:
     """Draw a worker's events for a pack that it trains to its end, as a whole or in parts."""
-    told: list[Event] = [Progress(pack.id, 1, 10, trials=len(pack.trials), solved=0, diverged=0)]
+    events: list[Event] = [Progress(pack.id, 1, 10, trials=len(pack.trials), solved=0, diverged=0)]
     if depth and draw(st.booleans()):
-        told.append(PackSplit(pack.id, halves(pack)))
+        events.append(PackSplit(pack.id, halves(pack)))
         for half in halves(pack):
-            told += draw(telling(half, depth - 1))
-    return [*told, PackDone(pack.id)]
+            events += draw(telling(half, depth - 1))
+    return [*events, PackDone(pack.id)]
 
 
 @st.composite

@@ -326,20 +326,20 @@ def test_loads_fill_devices_and_leave_none_idle(counts, slots, most):
     def at_once(cell: Cell) -> int:
         return max(1, most // cell.value("hidden_size"))
 
-    made = make_packs(trials, slots=slots, at_once=at_once)
-    together = make_bundles(made, slots=slots, at_once=at_once)
-    assert [pack for bundle in together for pack in bundle] == made
-    assert sorted(t.id for pack in made for t in pack.trials) == sorted(t.id for t in trials)
+    packs = make_packs(trials, slots=slots, at_once=at_once)
+    together = make_bundles(packs, slots=slots, at_once=at_once)
+    assert [pack for bundle in together for pack in bundle] == packs
+    assert sorted(t.id for pack in packs for t in pack.trials) == sorted(t.id for t in trials)
     for bundle in together:
         assert sum(bundle_share(pack.trials, at_once) for pack in bundle) <= 1 + 1e-9
         assert len(bundle) <= 32
-    assert len(together) >= min(slots, len(made))
-    assert len(made) >= min(slots, len(trials))
+    assert len(together) >= min(slots, len(packs))
+    assert len(packs) >= min(slots, len(trials))
 
 
 def test_an_unknown_device_gets_packs_like_a_core():
     """If an engine can't fill a device, packs have their usual size, and each is a bundle of its own."""
     trials = [Trial(planned().cells[0], seed) for seed in range(600)]
-    made = make_packs(trials, slots=1, at_once=lambda cell: None)
-    assert [len(p.trials) for p in made] == [len(p.trials) for p in make_packs(trials, slots=1)]
-    assert all(len(bundle) == 1 for bundle in make_bundles(made, slots=1, at_once=lambda cell: None))
+    packs = make_packs(trials, slots=1, at_once=lambda cell: None)
+    assert [len(p.trials) for p in packs] == [len(p.trials) for p in make_packs(trials, slots=1)]
+    assert all(len(bundle) == 1 for bundle in make_bundles(packs, slots=1, at_once=lambda cell: None))

@@ -38,9 +38,9 @@ def study(folder: Path, *words: str) -> str:
         patch.chdir(folder)
         for name in ("STUDY_STORE", "MLFLOW_TRACKING_URI"):
             patch.delenv(name, raising=False)
-        done = invoke(*words)
-    assert done.exit_code == 0, done.output
-    return done.output
+        result = invoke(*words)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 @pytest.mark.parametrize(

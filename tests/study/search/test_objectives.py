@@ -35,12 +35,12 @@ def solved(at, error=1e-6):
 
 def results(trials, cell=CELL):
     """Build a table of results from the trials' columns."""
-    made = []
+    rows = []
     for i, trial in enumerate(trials):
         metrics = {name: trial[name] for name in ("sparsity_error",) if name in trial}
         at = trial.get("solved_at_iteration")
-        made.append(Result(trial=Trial(cell, i), outcome=trial["outcome"], metrics=metrics, solved_at_iteration=at))
-    return results_table(made)
+        rows.append(Result(trial=Trial(cell, i), outcome=trial["outcome"], metrics=metrics, solved_at_iteration=at))
+    return results_table(rows)
 
 
 def worth(trials):

@@ -65,9 +65,9 @@ def run_search(tmp_path: Path) -> Callable[..., str]:
     def search_here(*more: str, text: str = SPEC) -> str:
         (tmp_path / "search.yaml").write_text(text)
         words = ("--store", str(tmp_path / "studies"), "--tracking-uri", "off", "--local")
-        done = invoke("search", str(tmp_path / "search.yaml"), *words, *more)
-        assert done.exit_code == 0, done.output
-        return " ".join(done.output.split())
+        result = invoke("search", str(tmp_path / "search.yaml"), *words, *more)
+        assert result.exit_code == 0, result.output
+        return " ".join(result.output.split())
 
     return search_here
 

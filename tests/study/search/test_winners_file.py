@@ -93,9 +93,9 @@ def test_the_winners_file_plans_exactly_the_confirmed_trials(text, tmp_path):
         cell = space.cell(params)
         file = tmp_path / "winner.yaml"
         file.write_text(winner_file(spec, Candidate(0, 0, params, cell.id)), encoding="utf-8")
-        made = make_plan(load_spec(file))
-        assert made.cells == (cell,)
-        assert list(made.seeds(cell)) == list(planned_seeds(spec).fresh)
+        plan = make_plan(load_spec(file))
+        assert plan.cells == (cell,)
+        assert list(plan.seeds(cell)) == list(planned_seeds(spec).fresh)
         models.add(cell.model)
     assert models == {model.name for model in spec.models}
 

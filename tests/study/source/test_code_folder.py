@@ -249,6 +249,6 @@ def test_the_code_of_this_program_cannot_be_replaced(tmp_path):
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     words = [sys.executable, "-c", script, str(tmp_path)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    assert "two modules are called tasks: the study's, and " in done.stdout
-    assert done.stdout.endswith("dict_keys(['arithmetic', 'simple', 'single-module'])\n")
+    completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert "two modules are called tasks: the study's, and " in completed.stdout
+    assert completed.stdout.endswith("dict_keys(['arithmetic', 'simple', 'single-module'])\n")

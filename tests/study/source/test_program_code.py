@@ -194,5 +194,5 @@ def test_the_copy_runs_as_the_original_did(project: Path, tmp_path: Path, monkey
     words = program_words([sys.executable, "scripts/fit.py"], list(code.files), copy)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     environment["PYTHONPATH"] = str(copy)
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{copy / 'scripts/tools.py'}\n"
+    completed = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert completed.stdout == f"{copy / 'scripts/tools.py'}\n"

@@ -115,8 +115,8 @@ def test_another_process_reads_the_same(tmp_path):
     paths = os.pathsep.join([str(tmp_path), root])
     words = [sys.executable, "-c", script, "."]
     environment = os.environ | {"PYTHONPATH": paths}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == read(tmp_path).digest
+    completed = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == read(tmp_path).digest
 
 
 def test_a_version_takes_the_place_of_the_digest(tmp_path):

@@ -69,13 +69,13 @@ def test_images_are_where_they_are_used():
 @pytest.mark.parametrize("name", offers.names("stable_tasks"))
 def test_a_task_made_for_one_device_draws_on_another(name):
     """A task draws on the other device, then on the CPU; no cached tensor stays on the first device."""
-    made = packed_task(name)().for_proof()
+    task = packed_task(name)().for_proof()
 
     def drawn(device):
         with use_device(device):
-            setup = (made.setup(Stream([3], 0, Purpose.SETUP)),) if made.has_setup else ()
-            sets = [made.evaluation(evaluation_stream(purpose), purpose, *setup) for purpose in EVALUATIONS.values()]
-            return tree_leaves((made.draw(Stream([3], 0, Purpose.TRAIN), *setup), sets))
+            setup = (task.setup(Stream([3], 0, Purpose.SETUP)),) if task.has_setup else ()
+            sets = [task.evaluation(evaluation_stream(purpose), purpose, *setup) for purpose in EVALUATIONS.values()]
+            return tree_leaves((task.draw(Stream([3], 0, Purpose.TRAIN), *setup), sets))
 
     with far_device():
         for far_number, near_number in zip(drawn(FAR), drawn("cpu"), strict=True):

@@ -76,11 +76,11 @@ def test_charts_without_a_criterion_show_a_metrics_mean():
 def grid_of(rates):
     """Build rows of a grid of models, sizes and learning rates; `rates` returns the number of solved trials of ten."""
     points = [(m, h, lr) for m in ("NMU", "NAU") for h in (2, 3, 4, 5, 6) for lr in (0.001, 0.01, 0.1, 1.0)]
-    made = [
+    cells = [
         (published_cell(m, hidden_size=h, learning_rate=lr), {"solved": (n := rates(m, h, lr)), "unsolved": 10 - n})
         for m, h, lr in points
     ]
-    return cell_rows(summaries_of(*made), {})
+    return cell_rows(summaries_of(*cells), {})
 
 
 def test_keys_come_in_the_order_of_their_effect():
@@ -104,6 +104,6 @@ def test_rows_of_a_grid_of_panels_share_the_best_other_values():
 def test_rows_that_fill_no_grid_are_spread():
     """If rows don't form a grid, the chosen rows are spread over the range."""
     points = [{"hidden_size": h, "learning_rate": h / 10, "init_variance": h / 7} for h in range(1, 16)]
-    made = [(published_cell("NMU", **point), {"solved": h, "unsolved": 20 - h}) for h, point in enumerate(points)]
-    chosen = series.panel_rows(cell_rows(summaries_of(*made), {}), 4, 3)
+    cells = [(published_cell("NMU", **point), {"solved": h, "unsolved": 20 - h}) for h, point in enumerate(points)]
+    chosen = series.panel_rows(cell_rows(summaries_of(*cells), {}), 4, 3)
     assert (chosen[0], chosen[-1], len(chosen)) == (0, 14, 12)

@@ -63,14 +63,14 @@ def test_a_trial_that_is_in_two_packs_has_one_run(uri: str) -> None:
 def test_a_server_that_is_down_costs_nothing_and_is_reported() -> None:
     """If the server is down, publishing fails without an error, and `sync` names the server without the password."""
     uri = f"http://me:secret@127.0.0.1:{free_port()}"
-    told: list[str] = []
-    with Publisher(uri, "demo", TEN, notify=told.append) as publisher:
+    messages: list[str] = []
+    with Publisher(uri, "demo", TEN, notify=messages.append) as publisher:
         publish_all(publisher, TEN)
         publisher.queue_counts({"trials_done": 10})
         assert publisher.close(60) == 10
     assert publisher.trouble is not None
     assert "127.0.0.1" in publisher.trouble
-    (sentence,) = told
+    (sentence,) = messages
     assert "The study goes on" in sentence
     assert "secret" not in sentence + publisher.trouble
     for call in (

@@ -104,11 +104,11 @@ def test_a_user_who_may_only_read_is_reported(service: Service, monkeypatch: pyt
 def test_no_process_argument_holds_a_password(service: Service) -> None:
     """Arguments of the servers' processes have no password, since other users can read them."""
     arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    told = b"\n".join(arguments).decode(errors="replace")
-    assert service.mlflow.address.rpartition(":")[2] in told  # the arguments can be read
+    output = b"\n".join(arguments).decode(errors="replace")
+    assert service.mlflow.address.rpartition(":")[2] in output  # the arguments can be read
     secrets = [service.mlflow.password, service.postgres.password_file.read_text().strip().rpartition(":")[2]]
     secrets.append(service.mlflow.environment["MLFLOW_FLASK_SERVER_SECRET_KEY"])
-    assert not [secret for secret in secrets if secret in told]
+    assert not [secret for secret in secrets if secret in output]
 
 
 @pytest.mark.parametrize("which", ["mlflow", "postgres"])
@@ -119,11 +119,11 @@ def test_a_server_killed_and_restarted_within_a_study(which: str, service: Servi
     """
     uri, study = service.mlflow.address, f"killed-{which}"
     server = getattr(service, which)
-    told: list[str] = []
+    messages: list[str] = []
     went, is_back = threading.Event(), threading.Event()
 
     def notify(sentence: str) -> None:
-        told.append(sentence)
+        messages.append(sentence)
         (is_back if "can be used again, after" in sentence else went).set()
 
     try:
@@ -143,7 +143,7 @@ def test_a_server_killed_and_restarted_within_a_study(which: str, service: Servi
         if server.process is None:
             server.start()
     assert publisher.trouble is None
-    assert len(told) == 2, told
+    assert len(messages) == 2, messages
     once_each(service.direct, study)
     assert sync(uri, study, PACKS) == 0
 
@@ -237,7 +237,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
@@ -248,7 +248,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     pem = serialization.Encoding.PEM
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     (folder / "key.pem").write_bytes(key.private_bytes(pem, form, plain))
-    (folder / "certificate.pem").write_bytes(made.public_bytes(pem))
+    (folder / "certificate.pem").write_bytes(signed.public_bytes(pem))
     return folder / "key.pem", folder / "certificate.pem"
 
 

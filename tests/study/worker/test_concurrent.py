@@ -42,11 +42,11 @@ def test_a_crash_lets_the_others_end():
             raise RuntimeError("it breaks")
 
     for packs in ([bad, *good], [bad]):
-        told = [event for together in concurrently(work, packs) for event in together]
-        (crash,) = [event for event in told if isinstance(event, PackCrashed)]
+        events = [event for together in concurrently(work, packs) for event in together]
+        (crash,) = [event for event in events if isinstance(event, PackCrashed)]
         assert crash.pack_id == bad.id
         assert "it breaks" in crash.error
-        done = {event.pack_id for event in told if isinstance(event, PackDone)}
+        done = {event.pack_id for event in events if isinstance(event, PackDone)}
         assert done == {pack.id for pack in packs if pack is not bad}
 
 
@@ -59,9 +59,9 @@ def test_a_thread_that_ends_silently_is_reported():
             raise SystemExit(3)
         yield Progress(pack.id, 1, 2, 1, 0, 0)
 
-    told = [event for together in concurrently(work, [bad, good]) for event in together]
-    assert [event.pack_id for event in told if isinstance(event, PackCrashed)] == [bad.id]
-    assert [event.pack_id for event in told if isinstance(event, PackDone)] == [good.id]
+    events = [event for together in concurrently(work, [bad, good]) for event in together]
+    assert [event.pack_id for event in events if isinstance(event, PackCrashed)] == [bad.id]
+    assert [event.pack_id for event in events if isinstance(event, PackDone)] == [good.id]
 
 
 def test_each_pack_keeps_a_checkpoint_on_an_early_end(tmp_path):

@@ -65,8 +65,8 @@ def test_a_pack_that_finds_no_room_trains_on_the_cpu(engine, tmp_path, monkeypat
     monkeypatch.setattr(prepare, "_prepared", set())
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), engine, "cuda")
-    told = list(work(small_pack(0, 1)))
-    notices = [event.text for event in told if isinstance(event, Notice)]
+    events = list(work(small_pack(0, 1)))
+    notices = [event.text for event in events if isinstance(event, Notice)]
     assert len(notices) == 1
     assert "no room" in notices[0]
     assert "on the CPU instead" in notices[0]
@@ -159,12 +159,12 @@ def test_results_wait_for_a_full_disk(disk, tmp_path):
     folder, pack = Store(tmp_path).study("s"), small_pack(0, 1)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", patience_s=60)
     disk.full = True
-    told = notices(work(pack))
-    assert "the disk is full: free some space" in next(told)
+    messages = notices(work(pack))
+    assert "the disk is full: free some space" in next(messages)
     assert not folder.done()
     disk.full = False
-    assert "the store is back" in next(told)
-    assert list(told) == []
+    assert "the store is back" in next(messages)
+    assert list(messages) == []
     assert folder.done() == {trial.id for trial in pack.trials}
 
 
@@ -187,14 +187,14 @@ def test_an_outage_is_reported_once(disk, tmp_path, monkeypatch):
     monkeypatch.setattr("study.worker.pack_work._SLICE_S", 0.01)
     folder, pack = Store(tmp_path).study("s"), small_pack(0, iterations=10_000, evaluate_every=1000)
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)
-    told: list[str] = []
+    messages: list[str] = []
     steps = disk_full_for = 5
     for event in work(pack):
         if isinstance(event, Notice):
-            told.append(event.text)
+            messages.append(event.text)
         steps -= isinstance(event, Progress)
         disk.full = 0 < steps < disk_full_for
-    assert [text.partition(":")[0] for text in told] == [
+    assert [text.partition(":")[0] for text in messages] == [
         "no checkpoint was kept, and training goes on",
         "the store is back",
     ]
@@ -247,8 +247,8 @@ def test_a_torn_checkpoint_is_reported(tmp_path):
     attempt = folder.begin_attempt()
     (tmp_path / "s" / "checkpoints").mkdir()
     (tmp_path / "s" / "checkpoints" / f"{pack.id}.npz").write_bytes(b"PK torn")
-    (told,) = notices(PackWork(str(tmp_path), "s", attempt, "torch", "cpu")(pack))
-    assert "was set aside" in told
+    (message,) = notices(PackWork(str(tmp_path), "s", attempt, "torch", "cpu")(pack))
+    assert "was set aside" in message
 
 
 def test_a_stopped_pack_that_waits_tries_once_more(disk, tmp_path):
@@ -298,7 +298,7 @@ def test_compilation_is_reported_before_a_pack_trains(tmp_path, monkeypatch):
     folder = Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu")
     for pack, expected in ((small_pack(0), ["compiling", "ready"]), (small_pack(1), [])):
-        told = [event for event in work(pack) if isinstance(event, Preparing)]
-        assert [(event.doing, event.engine, event.pack_id) for event in told] == [
+        events = [event for event in work(pack) if isinstance(event, Preparing)]
+        assert [(event.doing, event.engine, event.pack_id) for event in events] == [
             (doing, "torch", pack.id) for doing in expected
         ]

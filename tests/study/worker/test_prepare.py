@@ -55,12 +55,12 @@ def test_a_process_that_fails_fails_alone(monkeypatch):
 def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
     """While one process prepares an engine, another waits without repeating it; a process prepares it once."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
-    done: list[str] = []
-    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
-    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    prepared_engines: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: prepared_engines.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(prepared_engines))
     prepare(engine, cell)
     prepare(engine, cell)
-    assert done == ["fused"]
+    assert prepared_engines == ["fused"]
 
     the_module._prepared.clear()
     (path,) = (tmp_path / "locks").glob("study-prepare-fused-*")
@@ -72,7 +72,7 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
         assert other.is_alive()
     other.join(DEADLINE_S)
     assert not other.is_alive()
-    assert done == ["fused"]
+    assert prepared_engines == ["fused"]
     assert the_module._prepared == {"fused"}
 
 
@@ -80,29 +80,29 @@ def test_the_first_prepares_and_others_wait(tmp_path, monkeypatch):
 def test_compilation_is_reported_before_its_start(compiled, doing, monkeypatch):
     """Start and end of a compilation or preparation are reported; nothing is reported if the code is on disk."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
-    done: list[str] = []
-    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
+    prepared_engines: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: prepared_engines.append(self.name))
     monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: compiled)
-    heard = [(step.doing, len(done)) for step in prepared(engine, cell)]
+    heard = [(step.doing, len(prepared_engines)) for step in prepared(engine, cell)]
     assert heard == ([] if doing is None else [(doing, 0), ("ready", 1)])
-    assert done == ["fused"]
+    assert prepared_engines == ["fused"]
 
 
 @pytest.mark.parametrize("died", [True, False])
 def test_a_waiting_process_compiles_the_missing_code(died, tmp_path, monkeypatch):
     """A waiting process reports the wait, and then compiles only the code that the other process didn't."""
     engine, cell = ENGINES["fused"], small_pack(0).trials[0].cell
-    done: list[str] = []
-    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: done.append(self.name))
-    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    prepared_engines: list[str] = []
+    monkeypatch.setattr(type(engine), "prepare", lambda self, cell: prepared_engines.append(self.name))
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(prepared_engines))
     with the_module._lock_file(engine) as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         steps = prepared(engine, cell)
         assert next(steps).doing == "waiting"
         if not died:
-            done.append("by the other")
+            prepared_engines.append("by the other")
     assert [step.doing for step in steps] == (["compiling", "ready"] if died else ["ready"])
-    assert done == (["fused"] if died else ["by the other"])
+    assert prepared_engines == (["fused"] if died else ["by the other"])
 
 
 def test_compiled_code_is_loaded_without_another_process(monkeypatch):

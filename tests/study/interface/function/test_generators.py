@@ -64,6 +64,6 @@ print(float(torch.rand(())), sum(type(finder).__module__.startswith("tasks") for
 
 def test_torch_that_is_imported_later_is_seeded_too():
     """A call that imports torch draws the same numbers as with torch imported before, and leaves no import hook."""
-    done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, check=True)
+    completed = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, check=True)
     torch.manual_seed(3)
-    assert done.stdout.split() == [str(float(torch.rand(()))), "0"]
+    assert completed.stdout.split() == [str(float(torch.rand(()))), "0"]

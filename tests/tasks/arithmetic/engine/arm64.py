@@ -131,8 +131,8 @@ main()
 
 def kernels() -> dict[str, Code]:
     """Return the code of products, stream and formulas, compiled in a process without this processor's features."""
-    ran = subprocess.run([sys.executable, "-c", _PROCESS], cwd=ROOT, check=True, capture_output=True, text=True)
-    return {name: Code(*code) for name, code in json.loads(ran.stdout).items()}
+    completed = subprocess.run([sys.executable, "-c", _PROCESS], cwd=ROOT, check=True, capture_output=True, text=True)
+    return {name: Code(*code) for name, code in json.loads(completed.stdout).items()}
 
 
 def main() -> None:

@@ -113,8 +113,8 @@ def test_a_script_trains_as_an_engine_does(model: str, values: dict[str, Any]) -
 
 def cells_of_presets() -> Iterable[Cell]:
     """Return a cell for each task, model and operation in presets."""
-    asked = re.compile(r"name: (arithmetic|simple|single-module)\b")
-    names = [name for name in preset_names() if asked.search(preset_text(name))]
+    pattern = re.compile(r"name: (arithmetic|simple|single-module)\b")
+    names = [name for name in preset_names() if pattern.search(preset_text(name))]
     cells = [cell for name in names for cell in make_plan(load_spec(name)).cells]
     return {(cell.task, cell.model, cell.value("operation")): cell for cell in cells}.values()
 

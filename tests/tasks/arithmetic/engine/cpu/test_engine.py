@@ -276,8 +276,8 @@ def test_tiles_change_no_bit(tmp_path):
     for width in ("wide", "narrow"):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / width)}
         words = [sys.executable, "-c", _DIGEST, width]
-        ran = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
-        told.append(ran.stdout.split())
+        completed = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+        told.append(completed.stdout.split())
     assert [tall for tall, _ in told] == ["2", "1"]
     assert told[0][1] == told[1][1]
 

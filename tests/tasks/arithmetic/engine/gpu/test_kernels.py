@@ -47,12 +47,12 @@ def compiled(name: str) -> tuple[dict[str, str], Any]:
     """Compile a cell's kernels for a missing device, and return their PTX and their machine code."""
     model, changes, capability = _CELLS[name]
     shape, choices = asked(small_cell(model, **changes))
-    made: dict[str, str] = {}
+    ptx_by_name: dict[str, str] = {}
     to_ptx = kernels.to_ptx
 
     def recorded(kernel: Any, name: str, *others: Any) -> str:
-        made[name] = to_ptx(kernel, name, *others)
-        return made[name]
+        ptx_by_name[name] = to_ptx(kernel, name, *others)
+        return ptx_by_name[name]
 
     with pytest.MonkeyPatch.context() as patch:
         current_device = SimpleNamespace(
@@ -60,21 +60,21 @@ def compiled(name: str) -> tuple[dict[str, str], Any]:
         )  # numba reads the capability from the current device
         patch.setattr("numba.cuda.dispatcher.get_current_device", lambda: current_device)
         patch.setattr(kernels, "to_ptx", recorded)
-        return made, kernels.compile_kernels(new_layout(shape), choices, capability)
+        return ptx_by_name, kernels.compile_kernels(new_layout(shape), choices, capability)
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in _QUICK else pytest.mark.slow) for n in _CELLS])
 def test_kernels_compile_without_instructions_that_change_bits(name):
     """Kernels have no fused multiply-adds, no calls, and no float64 in training, so that bits equal the CPU's."""
-    made, codes = compiled(name)
+    ptx_by_name, codes = compiled(name)
     assert all(len(code.code) > 0 for code in codes)
-    for kernel, ptx in made.items():
+    for kernel, ptx in ptx_by_name.items():
         assert f".entry {kernel}(" in ptx
         assert not re.search(r"\b(add|sub|mul)\.f32\b", ptx), "a contraction is left to the assembler"
         assert not re.search(r"\.approx|\.ftz|\bcall\b", ptx)
-    assert ".f64" not in made["train"]
-    assert made["train"].count(".param .u64") == len(kernels.TRAIN_TYPES)
-    assert made["evaluate"].count(".param .u64") == len(kernels.EVALUATE_TYPES)
+    assert ".f64" not in ptx_by_name["train"]
+    assert ptx_by_name["train"].count(".param .u64") == len(kernels.TRAIN_TYPES)
+    assert ptx_by_name["evaluate"].count(".param .u64") == len(kernels.EVALUATE_TYPES)
 
 
 def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):

@@ -33,15 +33,15 @@ def shown(notebook: Any) -> list[set[str]]:
 def test_a_notebook_runs(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each cell runs, and its outputs have the content types of the stored ones."""
     pictures, study, progress = NOTEBOOKS[path]
-    kept = nbformat.read(path, as_version=4)
+    stored = nbformat.read(path, as_version=4)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]))
     executed = nbformat.read(path, as_version=4)
     for cell in executed.cells:
         if cell.cell_type == "code":
             cell.outputs = []
     NotebookClient(executed, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert shown(executed) == shown(kept)
-    assert sum("image/png" in kinds for kinds in shown(kept)) == pictures
+    assert shown(executed) == shown(stored)
+    assert sum("image/png" in kinds for kinds in shown(stored)) == pictures
     assert (tmp_path / "studies" / study / "report" / "report.html").exists()
     texts = [str(output) for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any(progress in text for text in texts)  # the last line of progress

@@ -418,10 +418,10 @@ def test_the_plain_loop_computes_what_the_network_does(model):
     for actual, reference in zip(our_gradients, their_gradients, strict=True):
         torch.testing.assert_close(actual, reference, rtol=1e-3, atol=1e-3, equal_nan=True)
     terms = [term for layer in network.layers if (term := layer.sparsity()) is not None]
-    expected, given = (sum(terms) if terms else None), penalty(network)
-    assert (given is None) == (expected is None)
-    if given is not None:
-        torch.testing.assert_close(given, expected)
+    expected, computed = (sum(terms) if terms else None), penalty(network)
+    assert (computed is None) == (expected is None)
+    if computed is not None:
+        torch.testing.assert_close(computed, expected)
 
 
 @pytest.mark.slow
@@ -691,9 +691,9 @@ def test_detected_differences_are_counted():
     rng = np.random.default_rng(1)
     assert looks.told_apart(lambda *counts: 0.0, (0.5, 0.5), rng, 10) == (1.0, 20.0)
     assert looks.told_apart(lambda *counts: 1.0, (0.5, 0.5), rng, 10) == (0.0, 400.0)
-    seen = []
-    looks.told_apart(lambda *counts: seen.append(counts) or 1.0, (1.0, 0.0), rng, 1)
-    assert seen == [(n, 0, n, 0, n) for n in looks.LOOKS]
+    trials_seen = []
+    looks.told_apart(lambda *counts: trials_seen.append(counts) or 1.0, (1.0, 0.0), rng, 1)
+    assert trials_seen == [(n, 0, n, 0, n) for n in looks.LOOKS]
 
 
 SMALL = """

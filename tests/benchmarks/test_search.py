@@ -29,11 +29,11 @@ from study.search.suggest import Suggestions
 RIDGE = QUESTIONS["ridge"]
 
 
-def recorded(question: Question, seen: list[Trial]) -> Question:
+def recorded(question: Question, record: list[Trial]) -> Question:
     """Return a copy of a question that appends its trained trials to a list."""
 
     def solved(trials: Sequence[Trial]) -> dict[str, bool]:
-        seen.extend(trials)
+        record.extend(trials)
         return question.solved(trials)
 
     return replace(question, solved=solved)
@@ -61,13 +61,13 @@ def test_a_method_trains_only_seeds_of_its_repetition(method: str) -> None:
     """A method trains only seeds of its repetition, and picks the same cell again."""
     if method == search.SMAC:
         pytest.importorskip("smac")
-    seen: list[Trial] = []
-    task = Task(recorded(RIDGE, seen), 3, 800 if method.startswith("search") else 60)
+    trained: list[Trial] = []
+    task = Task(recorded(RIDGE, trained), 3, 800 if method.startswith("search") else 60)
     pick = METHODS[method](task)
-    assert len({trial.id for trial in seen}) == len(seen) == pick.trials == task.trials
-    assert {trial.seed // SEEDS_OF_A_REPETITION for trial in seen} == {3}
-    assert not {trial.seed for trial in seen} & set(FRESH)
-    seeds = [trial for trial in seen if trial.cell == pick.cell]
+    assert len({trial.id for trial in trained}) == len(trained) == pick.trials == task.trials
+    assert {trial.seed // SEEDS_OF_A_REPETITION for trial in trained} == {3}
+    assert not {trial.seed for trial in trained} & set(FRESH)
+    seeds = [trial for trial in trained if trial.cell == pick.cell]
     assert len(seeds) >= pick.seeds
     assert METHODS[method](task) == pick
 
@@ -126,13 +126,13 @@ def test_a_search_in_memory_picks_what_a_run_finds(tmp_path: Path) -> None:
     )
     (tmp_path / "small.yaml").write_text(text.replace("success_rate,", "success_rate, candidates: 4,"))
     shutil.copy(ridge.__file__, tmp_path)
-    seen: list[Trial] = []
-    task = Task(recorded(replace(RIDGE, file=tmp_path / "small.yaml"), seen), 2, 209)
+    trained: list[Trial] = []
+    task = Task(recorded(replace(RIDGE, file=tmp_path / "small.yaml"), trained), 2, 209)
     spec = task.spec("TPE")
     options = Options(root=tmp_path, tracking_uri=None, local=True)
     assert run(make_plan(spec), options, Console(file=io.StringIO()), extend=Searching(None)) is Ending.FINISHED
     results, pick = load_results(spec.study, tmp_path), METHODS["search, TPE"](task)
     assert results.search is not None
-    assert {candidate.cell_id for candidate in results.search.candidates} == {trial.cell.id for trial in seen}
+    assert {candidate.cell_id for candidate in results.search.candidates} == {trial.cell.id for trial in trained}
     winner = results.summaries[0]
     assert (pick.cell.id, pick.seen, pick.seeds) == (winner.cell_id, winner.success_rate, 9)

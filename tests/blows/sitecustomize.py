@@ -61,10 +61,10 @@ class Blow(MetaPathFinder):
 
         @functools.wraps(act)
         def armed(*args: Any, **named: Any) -> Any:
-            done = act(*args, **named)
+            result = act(*args, **named)
             if next(calls) == self._count:
                 self._strike()
-            return done
+            return result
 
         setattr(owner, self._method, armed)
 

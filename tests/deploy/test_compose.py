@@ -75,9 +75,9 @@ def test_services_have_minimal_rights(compose: dict[str, Any]) -> None:
 def test_services_are_watched_and_come_back(compose: dict[str, Any]) -> None:
     """Every service but those that run once has a health check, and restarts when it dies."""
     for name, service in compose["services"].items():
-        once = name.startswith("bucket-")
-        assert service["restart"] == ("no" if once else "unless-stopped"), name
-        assert once or service["healthcheck"]["test"], name
+        runs_once = name.startswith("bucket-")
+        assert service["restart"] == ("no" if runs_once else "unless-stopped"), name
+        assert runs_once or service["healthcheck"]["test"], name
         for other, how in service.get("depends_on", {}).items():
             waits = "service_completed_successfully" if other.startswith("bucket-") else "service_healthy"
             assert how["condition"] == waits, (name, other)
@@ -132,11 +132,11 @@ def test_secrets_are_made_once_for_their_owner_alone(secrets_folder: Path) -> No
     words = [value.strip() for path, value in before.items() if path.suffix == "" and "key" not in path.name]
     assert len(set(words)) == len(words)
     assert all(len(word) == 64 for word in words)
-    again = subprocess.run(
+    repeated = subprocess.run(
         [FOLDER / "secrets.sh", "--out", secrets_folder], capture_output=True, text=True, check=False
     )
-    assert again.returncode == 1
-    assert "nothing was changed" in again.stderr
+    assert repeated.returncode == 1
+    assert "nothing was changed" in repeated.stderr
     assert before == {path: path.read_bytes() for path in sorted((secrets_folder / "secrets").iterdir())}
 
 

@@ -128,8 +128,8 @@ def test_every_command_exists(program: str) -> None:
     """Every call of a program names an existing command and its options."""
     called = [call for call in calls() if call[1] == program]
     assert called
-    for name, _, command, given in called:
-        assert given <= options(program, command) | {"--help"}, (name, command)
+    for name, _, command, used_options in called:
+        assert used_options <= options(program, command) | {"--help"}, (name, command)
 
 
 def test_every_call_is_seen() -> None:
@@ -161,14 +161,14 @@ def test_names_in_manuals_exist() -> None:
     services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
     composed = set(re.findall(r"docker compose -f \S+ (?:exec -T|run --rm|build|stop|start) ([\w-]+)", text))
     assert {"mlflow", "postgres"} <= composed <= set(services)
-    made = {
+    resources = {
         f"{document['kind'].lower()}/{document['metadata']['name']}"
         for path in (DEPLOY / "kubernetes").rglob("*.yaml")
         for document in yaml.safe_load_all(path.read_text())
         if isinstance(document, dict) and "metadata" in document
     }
     named = set(re.findall(r"\b((?:deployment|statefulset|job)/[\w-]+)", text))
-    assert {"deployment/mlflow", "statefulset/postgres", "job/mlflow-db-upgrade"} <= named <= made
+    assert {"deployment/mlflow", "statefulset/postgres", "job/mlflow-db-upgrade"} <= named <= resources
 
 
 def test_the_manual_requests_workers() -> None:
@@ -184,13 +184,13 @@ def test_the_manual_requests_workers() -> None:
 def test_ray_of_kubernetes_starts_with_known_options() -> None:
     """KubeRay turns a group's parameters into valid options of `ray start`."""
     text = "".join(code(path) for path in (DEPLOY / "kubernetes").rglob("*.yaml"))
-    given = {
+    names = {
         name
         for parameters in re.findall(r"rayStartParams: \{(.*)\}", text)
         for name in re.findall(r"([a-z][a-z-]+):", parameters)
     }
-    assert {"num-cpus", "num-gpus", "dashboard-host"} <= given
-    assert {f"--{name}" for name in given} <= options("ray", "start")
+    assert {"num-cpus", "num-gpus", "dashboard-host"} <= names
+    assert {f"--{name}" for name in names} <= options("ray", "start")
 
 
 def test_smoke_starts_what_compose_starts() -> None:
@@ -201,14 +201,14 @@ def test_smoke_starts_what_compose_starts() -> None:
     place = re.compile(r"port|host|[.-]ip|address|dir$|config$|cors|URI|URL|_PATH$|WORKER_CPUS$")
     for name in ("head", "worker", "mlflow", "s3"):
         command = " ".join(services[name]["command"])
-        given = re.findall(r"(?<!\S)(--?[a-zA-Z0-9][\w.-]+)(?:=(\S+)|\s|$)", command)
-        assert len(given) > 4
-        for option, value in given:
+        arguments = re.findall(r"(?<!\S)(--?[a-zA-Z0-9][\w.-]+)(?:=(\S+)|\s|$)", command)
+        assert len(arguments) > 4
+        for option, value in arguments:
             if option.endswith("port") or option == "-i":
                 continue
             same = not value or place.search(option) or "$" in value
-            wanted = f'"{option}' if same else f'"{option}={value}"'
-            assert wanted in smoke, (name, wanted)
+            expected = f'"{option}' if same else f'"{option}={value}"'
+            assert expected in smoke, (name, expected)
         for variable, value in services[name].get("environment", {}).items():
             if re.match("RAY_ROTATION|WORKER_CPUS", variable):
                 continue  # limits of log files, and a setting that the command passes already
@@ -303,8 +303,8 @@ def test_every_dependency_is_locked() -> None:
     """All requirements of pyproject.toml, for use, test and build, are in the locks in an allowed version."""
     file = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project, build = file["project"], file["build-system"]
-    wanted = chain(project["dependencies"], build["requires"], *project["optional-dependencies"].values())
-    for requirement in map(Requirement, wanted):
+    requirements = chain(project["dependencies"], build["requires"], *project["optional-dependencies"].values())
+    for requirement in map(Requirement, requirements):
         version = LOCK.get(canonicalize_name(requirement.name), "none")
         assert requirement.specifier.contains(version), f"{requirement}: locked is {version}; run `make lock`"
 
@@ -337,33 +337,33 @@ def test_ray_accepts_the_cloud_file() -> None:
     """Ray's launcher accepts its file by its schema, and by its own checks after filling in defaults."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
-    validate_config(prepare_config(copy.deepcopy(given)))
+    settings = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    validate_config(prepare_config(copy.deepcopy(settings)))
     with pytest.raises(Exception, match="max_worker"):
-        validate_config(prepare_config(copy.deepcopy(given) | {"max_worker": 1}))
+        validate_config(prepare_config(copy.deepcopy(settings) | {"max_worker": 1}))
 
 
 def test_the_cloud_lets_only_ssh_in() -> None:
     """Only ssh is open from outside, to some addresses; the dashboard is on loopback; Ray requires its token."""
-    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
-    (rule,) = given["provider"]["security_group"]["IpPermissions"]
+    settings = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    (rule,) = settings["provider"]["security_group"]["IpPermissions"]
     assert (rule["FromPort"], rule["ToPort"]) == (22, 22)
     assert [entry["CidrIp"] for entry in rule["IpRanges"]] != ["0.0.0.0/0"]
     starts = [
-        line for kind in ("head", "worker") for line in given[f"{kind}_start_ray_commands"] if "ray start" in line
+        line for kind in ("head", "worker") for line in settings[f"{kind}_start_ray_commands"] if "ray start" in line
     ]
     assert len(starts) == 2
     assert all("RAY_AUTH_MODE=token" in line for line in starts)
     assert "--dashboard-host=127.0.0.1" in starts[0]
-    for name, kind in given["available_node_types"].items():
+    for name, kind in settings["available_node_types"].items():
         spot = kind["node_config"].get("InstanceMarketOptions", {}).get("MarketType") == "spot"
-        assert spot == (name != given["head_node_type"])
+        assert spot == (name != settings["head_node_type"])
         assert kind["node_config"]["MetadataOptions"]["HttpTokens"] == "required"
 
 
 def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
     """Ray's commands pass on the token, and a job's `python` is the one beside Ray."""
-    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    settings = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
     programs = tmp_path / "study" / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to(sys.executable)
@@ -372,7 +372,7 @@ def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
     (programs / "ray").chmod(0o755)
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "RAY_HEAD_IP": "10.0.0.1"}
     for kind in ("head", "worker"):
-        *_, start = given[f"{kind}_start_ray_commands"]
+        *_, start = settings[f"{kind}_start_ray_commands"]
         assert start.startswith("ulimit -n 65536; ")
         command = start.removeprefix("ulimit -n 65536; ")  # more than may be allowed here
         output = subprocess.check_output(["bash", "-c", command], env=environment, text=True)
@@ -381,11 +381,11 @@ def test_jobs_of_the_cloud_find_their_python(tmp_path: Path) -> None:
 
 def test_every_node_of_the_cloud_is_set_up() -> None:
     """Commands of a kind of node begin with the common ones, because Ray doesn't add them."""
-    given = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
-    for_all = given["setup_commands"]
+    settings = yaml.safe_load((DEPLOY / "cloud" / "cluster.yaml").read_text())
+    for_all = settings["setup_commands"]
     own = [
         kind["worker_setup_commands"]
-        for kind in given["available_node_types"].values()
+        for kind in settings["available_node_types"].values()
         if "worker_setup_commands" in kind
     ]
     assert own
@@ -454,10 +454,10 @@ def test_secrets_come_from_files_into_the_environment(tmp_path: Path) -> None:
     secret.write_text("a b$c\n")
     words = [DEPLOY / "entrypoint.sh", sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     environment = {"PATH": os.environ["PATH"], "PGPASSWORD_FILE": str(secret), "OTHER_FILE": str(secret)}
-    seen = json.loads(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
-    assert seen["PGPASSWORD"] == "a b$c"
-    assert "PGPASSWORD_FILE" not in seen
-    assert "OTHER" not in seen
+    inside = json.loads(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
+    assert inside["PGPASSWORD"] == "a b$c"
+    assert "PGPASSWORD_FILE" not in inside
+    assert "OTHER" not in inside
     secret.write_text("\n")
     completed = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert completed.returncode == 2

@@ -209,7 +209,7 @@ def test_traffic_is_forbidden_by_default(resources: Resources) -> None:
         for name, template in pods(documents):
             labels = template["metadata"]["labels"].items()
             chosen = [policy["podSelector"].get("matchLabels", {}) for policy in policies]
-            assert any(wanted and wanted.items() <= labels for wanted in chosen), name
+            assert any(selector and selector.items() <= labels for selector in chosen), name
 
 
 def test_the_front_has_tls_for_every_name(resources: Resources) -> None:

@@ -122,14 +122,14 @@ def test_a_study_trains_on_two_nodes(lab: Lab) -> None:
     lab.slurm.environment |= {"STUDY_SECRETS": str(secrets)}
     first, second = lab.submit("counting.yaml"), lab.submit("demo", "seeds=2")
     lab.wait_until_trains(first)
-    seen = [command_line(int(path.name)) for path in Path("/proc").glob("[0-9]*")]
-    seen += [lab.slurm("squeue", "--format=%all").encode(), lab.slurm("scontrol", "show", "job").encode()]
+    visible = [command_line(int(path.name)) for path in Path("/proc").glob("[0-9]*")]
+    visible += [lab.slurm("squeue", "--format=%all").encode(), lab.slurm("scontrol", "show", "job").encode()]
     lab.hurry()
     lab.wait_until_whole(first)
     lab.wait_until_ended(second, "COMPLETED")
     assert Store(lab.folder / "studies", read_only=True).study("demo").read_results().num_rows == 40
     assert secret not in lab.log(first) + lab.log(second)
-    assert not any(secret.encode() in text for text in seen)
+    assert not any(secret.encode() in text for text in visible)
 
 
 def test_time_that_is_over_requeues_the_job(lab: Lab) -> None:
@@ -181,5 +181,5 @@ def test_a_cancelled_job_leaves_nothing_behind(lab: Lab) -> None:
     for number in NODES:
         wait_for(lambda number=number: not lab.network.processes(number, "ray"), "Ray to end")
     lab.hurry()
-    again = lab.submit("counting.yaml")
-    lab.wait_until_whole(again)
+    second_job = lab.submit("counting.yaml")
+    lab.wait_until_whole(second_job)

@@ -66,9 +66,9 @@ def undisturbed() -> list[Result]:
             str(root), "undisturbed", attempt, engine="auto", device="cpu", checkpoint_every_s=CHECKPOINT_EVERY_S
         )
         done = folder.done()
-        left = [trial for trial in make_plan(parse_spec(SPEC, source="test")).trials if trial.id not in done]
-        if left:
-            bundles = [(pack,) for pack in make_packs(left, slots=1, size=PACK_SIZE)]
+        pending = [trial for trial in make_plan(parse_spec(SPEC, source="test")).trials if trial.id not in done]
+        if pending:
+            bundles = [(pack,) for pack in make_packs(pending, slots=1, size=PACK_SIZE)]
             cluster.LocalScheduler(work, threading.Event()).run(bundles, None, _raise_failure)
     return bits(folder)
 
@@ -250,20 +250,20 @@ class Study:
     def _look(self) -> None:
         """Read checkpoints before finished packs, so that a pack that finishes in between counts as finished."""
         folder = self.folder
-        kept = {pack: iteration for pack, _, iteration in folder.checkpoints()}
+        iterations = {pack: iteration for pack, _, iteration in folder.checkpoints()}
         now = time.monotonic()
-        for pack, iteration in kept.items():
+        for pack, iteration in iterations.items():
             if self._iterations.get(pack) != iteration:
                 self._changed_at[pack] = now
-        self._iterations, self._done = kept, frozenset(folder.pack_ids())
+        self._iterations, self._done = iterations, frozenset(folder.pack_ids())
         for strike in self.strikes:
             if strike.until_told is not None:
                 if strike.until_told not in self.drivers[-1].told:
                     continue
                 strike.until_told = None
-                strike.iterations = {pack: kept.get(pack, before) for pack, before in strike.iterations.items()}
+                strike.iterations = {pack: iterations.get(pack, before) for pack, before in strike.iterations.items()}
             if strike.recovered_at is None and all(
-                pack in self._done or kept.get(pack, 0) > before for pack, before in strike.iterations.items()
+                pack in self._done or iterations.get(pack, 0) > before for pack, before in strike.iterations.items()
             ):
                 strike.recovered_at = now
 
@@ -312,12 +312,12 @@ class Bed:
         """Start the command line as a user does."""
         path = self.folder / log
         clock = {} if self.clock is None else self.clock.environment
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "STUDY_"))}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "STUDY_"))}
         with path.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "study", *words],
                 cwd=self.folder,
-                env=kept
+                env=inherited
                 | self.nodes.client_environment
                 | self.service.mlflow.client_environment
                 | dict(self.s3_environment)

@@ -46,9 +46,9 @@ class Nodes:
         self.token = secrets.token_hex(32)
         self.address = f"{network.address(1)}:{_PORT}"
         self._roots: dict[int, subprocess.Popen[bytes]] = {}
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "STUDY_"))}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "STUDY_"))}
         self.client_environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token, "PYTHONPATH": str(ROOT)}
-        self._environment = kept | self.client_environment | _LOSES_A_NODE_AFTER | dict(environment)
+        self._environment = inherited | self.client_environment | _LOSES_A_NODE_AFTER | dict(environment)
         for number in WORKERS:
             network.add(number)
 

@@ -145,11 +145,11 @@ class Network:
             self.send(number, "", signal.SIGCONT)
 
     def _ended(self) -> bool:
-        left = [process for number in (1, *self._places) for process in self._living(number)]
-        for process in left:
+        remaining = [process for number in (1, *self._places) for process in self._living(number)]
+        for process in remaining:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        return not left
+        return not remaining
 
     def _living(self, number: int) -> list[int]:
         """Return the ids of a place's processes, without zombies."""

@@ -27,15 +27,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=None)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     reason = missing()
     if reason is not None:
         sys.exit(reason)
-    seed = secrets.randbelow(10**6) if given.seed is None else given.seed
-    print(f"seed {seed}, {given.minutes:g} minutes", flush=True)
+    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}, {arguments.minutes:g} minutes", flush=True)
     draw = random.Random(seed)
     undisturbed()
-    until = time.monotonic() + 60 * given.minutes
+    until = time.monotonic() + 60 * arguments.minutes
     studies = 0
     with opened() as bed:
         while time.monotonic() < until:

@@ -146,8 +146,8 @@ def test_a_hostile_column_is_harmless(
     if result.exit_code == 0:
         outputs.append(invoke("show", "little", *words).output)
         if column != "trial_id":
-            told, script = written_script(exported, tmp_path)
-            outputs.append(told)
+            script_output, script = written_script(exported, tmp_path)
+            outputs.append(script_output)
             assert script is None or shape(script) == shape(honest_script)
     else:
         assert "nothing was imported" in result.output

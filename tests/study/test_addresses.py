@@ -136,11 +136,11 @@ def test_an_address_without_a_secret_stays_whole():
 def test_addresses_mean_the_same_in_every_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Addresses become absolute when they are read, because a study's code may change the directory."""
     monkeypatch.chdir(tmp_path)
-    store, where, options = Store("studies"), Where("studies", "sqlite:///runs.db"), Options("studies", "./mlruns")
-    search = where.view("--optuna-storage", "sqlite:///search.db", str)
+    store, place, options = Store("studies"), Where("studies", "sqlite:///runs.db"), Options("studies", "./mlruns")
+    search = place.view("--optuna-storage", "sqlite:///search.db", str)
     monkeypatch.chdir("/")
-    assert (store.path, where.store, options.root) == (tmp_path / "studies", *[str(tmp_path / "studies")] * 2)
-    assert (where.tracking, search) == (f"sqlite:///{tmp_path}/runs.db", f"sqlite:///{tmp_path}/search.db")
+    assert (store.path, place.store, options.root) == (tmp_path / "studies", *[str(tmp_path / "studies")] * 2)
+    assert (place.tracking, search) == (f"sqlite:///{tmp_path}/runs.db", f"sqlite:///{tmp_path}/search.db")
     assert options.tracking_uri == f"{tmp_path}/mlruns"
     assert Where("studies").tracking == "sqlite:////studies/mlflow.db"
 

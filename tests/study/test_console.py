@@ -42,11 +42,11 @@ def printed(*renderables: object, is_terminal: bool = False) -> str:
 
 
 def table(text: str) -> Table:
-    shown = Table(title=text, caption=text, box=None)
-    shown.add_column(text)
-    shown.add_row(text)
-    shown.add_row(Text(text))
-    return shown
+    content = Table(title=text, caption=text, box=None)
+    content.add_column(text)
+    content.add_row(text)
+    content.add_row(Text(text))
+    return content
 
 
 @pytest.mark.parametrize(
@@ -54,21 +54,21 @@ def table(text: str) -> Table:
 )
 def test_a_text_is_printed_as_it_is(renderable):
     """In texts and tables, brackets are kept, and escape sequences are printed as visible characters."""
-    shown = printed(renderable)
-    assert r"Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:" in shown.replace(
+    output = printed(renderable)
+    assert r"Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:" in output.replace(
         r"title\x9b",
         r"title\x07\x9b",  # rich itself drops the bell of a Text
     )
-    assert not set(shown) & set("\x1b\x07\x9b\u202e")
+    assert not set(output) & set("\x1b\x07\x9b\u202e")
 
 
 @given(st.text(st.characters(), max_size=40))
 def test_no_text_steers_a_terminal(text):
     """Only tabs and line ends are kept of unprintable characters; printing the output again gives the same text."""
-    shown = visible(text)
-    assert all(c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in shown)
-    assert visible(shown) == shown
-    assert shown == text or not text.isprintable()
+    output = visible(text)
+    assert all(c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in output)
+    assert visible(output) == output
+    assert output == text or not text.isprintable()
 
 
 def test_waiting_names_what_it_waits_for():

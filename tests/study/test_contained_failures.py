@@ -133,8 +133,8 @@ def study_of(function: str, *ways: str, **more: Any) -> str:
 def trained(folder: Path, text: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
     """Run a study in one pack, with a relative store; return how it ended, and its rows."""
     spec = parse_spec(text, source="contained.yaml", folder=folder)
-    where = Options("studies", None, pack_size=100, patience_s=0.0, **options)
-    ending = run(make_plan(spec), where, Console(file=StringIO()))
+    chosen = Options("studies", None, pack_size=100, patience_s=0.0, **options)
+    ending = run(make_plan(spec), chosen, Console(file=StringIO()))
     return ending, load_results("contained", "studies").table.to_pylist()
 
 

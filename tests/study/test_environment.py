@@ -29,17 +29,17 @@ def test_the_code_tells_checkouts_apart(tmp_path):
     """Equal checkouts have equal digests; a changed line or template, a moved or a new file changes the digest."""
     for folder in ("study", "units", "tasks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
-    seen = {code_of(tmp_path)}
-    assert seen == {versions()["code"]}
+    digests = {code_of(tmp_path)}
+    assert digests == {versions()["code"]}
     for name in ("units/nmu.py", "study/reports/page.html.j2"):
         changed = tmp_path / name
         changed.write_text(changed.read_text() + "\n")
-        seen.add(code_of(tmp_path))
+        digests.add(code_of(tmp_path))
     (tmp_path / "units" / "more.py").touch()
-    seen.add(code_of(tmp_path))
+    digests.add(code_of(tmp_path))
     (tmp_path / "units" / "more.py").rename(tmp_path / "tasks" / "more.py")
-    seen.add(code_of(tmp_path))
-    assert len(seen) == 5
+    digests.add(code_of(tmp_path))
+    assert len(digests) == 5
 
 
 def test_a_difference_names_both():

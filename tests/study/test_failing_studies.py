@@ -63,8 +63,8 @@ def run(*words: str, code: int) -> str:
 def test_reasons_are_where_users_look() -> None:
     """Reasons are at the end of the run, in show, list, JSON, the report's files, in Python and in a notebook."""
     printed = run(code=1)
-    shown = invoke("show", "bad").output
-    for text in (printed, shown):
+    output = invoke("show", "bad").output
+    for text in (printed, output):
         assert f"2 trials failed: {REASON}" in text
         assert "all trials of size 2" in text
         assert 'File "bad.py", line 9, in train' in text

@@ -96,9 +96,9 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
         assert driver.returncode == -signal.SIGKILL, output
         assert folder.done()
 
-        again = study("--tracking-uri", address, "--local")
-        output, _ = again.communicate(timeout=DEADLINE_S)
-        assert again.returncode == 0, output
+        second = study("--tracking-uri", address, "--local")
+        output, _ = second.communicate(timeout=DEADLINE_S)
+        assert second.returncode == 0, output
         assert "ended without a word, as if it was killed" in " ".join(output.split())
         assert bits(folder) == undisturbed
         assert not folder.checkpoints()
@@ -115,19 +115,19 @@ def test_the_whole_path_through_kill_9(study, uri, tmp_path, undisturbed):
 )
 def test_a_disturbed_driver(how, number, study, tmp_path, undisturbed):
     """After Ctrl-C or SIGTERM of the driver, a second run goes on to the undisturbed bits."""
-    more, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
+    options, event = (["--local"], CHECKPOINT) if how == "local" else ([], PROGRESS_HEARD)
     folder = Store(tmp_path / "studies").study(NAME)
     # A terminal sends Ctrl-C to the driver's whole process group, including its workers.
-    driver = study(*more, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
+    driver = study(*options, **blow(tmp_path / "struck", event, number, group=number == signal.SIGINT))
     output, _ = driver.communicate(timeout=DEADLINE_S)
     assert (tmp_path / "struck").exists(), output
     assert driver.returncode == 130
     assert "interrupted: `study run disturbed.yaml` goes on" in output
     assert folder.checkpoints() or folder.done()
 
-    again = study(*more)
-    output, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, output
+    second = study(*options)
+    output, _ = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 0, output
     assert "ended without a word" not in output.replace("\n", " ")
     assert bits(folder) == undisturbed
     assert not folder.checkpoints()

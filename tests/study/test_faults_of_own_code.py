@@ -48,9 +48,9 @@ def test_a_killed_study_goes_on(packed_lab: Path, tmp_path: Path, study_in: Call
         struck = start(*words, "--store", str(tmp_path / "killed"), **blow(tmp_path / "struck", event, signal.SIGKILL))
         output, _ = struck.communicate(timeout=DEADLINE_S)
         assert struck.returncode == -signal.SIGKILL, output
-        again = start(*words, "--store", str(tmp_path / "killed"))
-        output, _ = again.communicate(timeout=DEADLINE_S)
-        assert again.returncode == 0, output
+        second = start(*words, "--store", str(tmp_path / "killed"))
+        output, _ = second.communicate(timeout=DEADLINE_S)
+        assert second.returncode == 0, output
     assert "ended without a word, as if it was killed" in " ".join(output.split())
     killed, undisturbed = (Store(tmp_path / name).study(spec.study) for name in ("killed", "undisturbed"))
     assert bits(killed) == bits(undisturbed)

@@ -141,9 +141,9 @@ def test_a_killed_program_fails_alone_and_is_trained_again(lab: Path, study: Sta
     assert driver.returncode == 1
     assert "it was ended by SIGKILL (perhaps the machine ran out of memory)" in " ".join(output.split())
     assert [result.outcome for result in results(lab).values()].count(Outcome.FINISHED) == 1
-    again = study("--local")
-    output, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, output
+    second = study("--local")
+    output, _ = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 0, output
     check_whole(lab)
 
 

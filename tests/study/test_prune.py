@@ -232,11 +232,11 @@ def test_an_interrupted_trial_goes_on_with_its_best_value(folder: Path) -> None:
         pass
     rungs.add(3, "other", "better", 1.0)
     rungs.add(9, "other", "worse", 0.5)
-    again = FunctionTraining(losses, call(), checkpoint=first.checkpoint())
-    while not again.done:
-        again.advance(for_s=1.0)
+    second = FunctionTraining(losses, call(), checkpoint=first.checkpoint())
+    while not second.done:
+        second.advance(for_s=1.0)
     assert rungs.values(9) == {"cell": {"trial": 0.2}, "other": {"worse": 0.5}}
-    assert again.finish().was_stopped is False
+    assert second.finish().was_stopped is False
 
 
 def test_workers_see_each_others_values(folder: Path) -> None:

@@ -225,12 +225,12 @@ def unmounted(root: Path) -> None:
 
 def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None]) -> list[str]:
     """Call `strike` when the second pack begins; return a list that collects the packs that have begun."""
-    begun: list[str] = []
+    started: list[str] = []
 
     class Striking(TorchEngine):
         def start(self, pack: Pack, **given: Any) -> Training:
-            begun.append(pack.id)
-            if len(begun) == 2:
+            started.append(pack.id)
+            if len(started) == 2:
                 strike()
             return super().start(pack, **given)
 
@@ -238,7 +238,7 @@ def striking_second(monkeypatch: pytest.MonkeyPatch, strike: Callable[[], None])
             """Do nothing."""
 
     use_engines(monkeypatch, {"torch": Striking()})
-    return begun
+    return started
 
 
 def run_pack_by_pack(root: str | Path) -> Ending:
@@ -250,14 +250,14 @@ def run_pack_by_pack(root: str | Path) -> Ending:
 def test_a_run_ends_if_its_folder_vanishes(tmp_path, monkeypatch, strike):
     """If its folder vanishes, a run ends after its patience with a message; it trains and writes nothing more."""
     root = tmp_path / "studies"
-    begun = striking_second(monkeypatch, partial(strike, root))
+    started = striking_second(monkeypatch, partial(strike, root))
     with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at .* just now: it was removed"):
         run_pack_by_pack(root)
-    assert len(begun) == 2
+    assert len(started) == 2
     assert not (root / "whole").exists()
     assert {path.name for path in root.iterdir()} == ({"elsewhere"} if strike is renamed else set())
     stored = [path.stem for path in tmp_path.rglob("results/*")]
-    assert stored == ([] if strike is removed else begun[:1])
+    assert stored == ([] if strike is removed else started[:1])
 
 
 def test_a_run_ends_if_its_objects_vanish(s3, monkeypatch):
@@ -272,10 +272,10 @@ def test_a_run_ends_if_its_objects_vanish(s3, monkeypatch):
         assert objects()
         obstore.delete(folder._store, objects())
 
-    begun = striking_second(monkeypatch, strike)
+    started = striking_second(monkeypatch, strike)
     with pytest.raises(StudyGoneError, match=r"'whole' is not in the store at s3://"):
         run_pack_by_pack(url)
-    assert len(begun) == 2
+    assert len(started) == 2
     assert objects() == []
 
 
@@ -292,8 +292,8 @@ def test_a_report_does_not_recreate_a_renamed_study(tmp_path):
 def test_a_replaced_driver_stops_with_a_message(tmp_path, monkeypatch):
     """A driver that was replaced by another stores no failures, and ends with a message."""
     folder = Store(tmp_path).study("whole")
-    begun = striking_second(monkeypatch, folder.begin_attempt)
+    started = striking_second(monkeypatch, folder.begin_attempt)
     with pytest.raises(BusyError, match="'whole' was taken over by another run: this run of it stops"):
         run_pack_by_pack(tmp_path)
-    assert len(begun) == 2
-    assert folder.pack_ids() == {begun[0]}
+    assert len(started) == 2
+    assert folder.pack_ids() == {started[0]}

@@ -142,13 +142,13 @@ def test_check_is_a_gate(undisturbed: Path, tmp_path: Path) -> None:
     output = json.loads(by_name.output)
     assert (output["study"], output["verdict"], len(output["claims"])) == ("claimed", "refuted", 3)
     file.write_text(SHOWN)
-    shown = invoke("check", str(file), "--store", str(undisturbed))
-    assert shown.exit_code == 0, shown.output
-    assert "All 2 claims are shown." in shown.output
+    result = invoke("check", str(file), "--store", str(undisturbed))
+    assert result.exit_code == 0, result.output
+    assert "All 2 claims are shown." in result.output
     words = ("claims=[{NMU: success_rate, exceeds: 0.42}]", "seeds=500")
-    more = invoke("check", str(file), *words, "--store", str(undisturbed))
-    assert more.exit_code == 5
-    assert "not decided yet: trials are missing" in more.output
+    repeated = invoke("check", str(file), *words, "--store", str(undisturbed))
+    assert repeated.exit_code == 5
+    assert "not decided yet: trials are missing" in repeated.output
 
 
 def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> None:
@@ -159,9 +159,9 @@ def test_check_needs_claims_and_results(undisturbed: Path, tmp_path: Path) -> No
     assert nothing.exit_code == 2
     assert "no study 'claimed'" in nothing.output
     file.write_text(SPEC[: SPEC.index("claims:\n")].replace("{until: {claims: decided, max: 40, batch: 10}}", "5"))
-    without = invoke("check", str(file), "--store", str(undisturbed))
-    assert without.exit_code == 2
-    assert "has no claims to check" in without.output
+    refused = invoke("check", str(file), "--store", str(undisturbed))
+    assert refused.exit_code == 2
+    assert "has no claims to check" in refused.output
 
 
 def test_the_plan_lists_claims(tmp_path: Path) -> None:

@@ -90,13 +90,13 @@ def test_results_of_code_compared_by_bytes_stay_valid(name: str, lab: Path, stor
     assert loaded.plan(quick=True).data["left"] == 0
     assert run(loaded)[1] == before
 
-    more = of_file(lab, store, content | {"seeds": 3})
-    data = more.plan(quick=True).data
+    extended = of_file(lab, store, content | {"seeds": 3})
+    data = extended.plan(quick=True).data
     assert (data["done"], data["warnings"]) == (len(loaded.trials()), [])
-    run(more)
+    run(extended)
     counts = Store(store).study(name).trials_by_code()
-    assert list(counts) == [more.planned.spec.family.code]
-    assert more.planned.spec.family.code.startswith("sha256:")
+    assert list(counts) == [extended.planned.spec.family.code]
+    assert extended.planned.spec.family.code.startswith("sha256:")
     assert (folder / "layouts.json").read_bytes() == layouts if layouts else True
     assert len(list((folder / "code").glob("*.json"))) == len(list((folder / "code").glob("*.zip"))) == 2
 

@@ -87,9 +87,9 @@ def test_stored_trials_repeat_bit_for_bit(crossed: Path) -> None:
     """A trial of combined seeds, repeated alone, has the stored bits; the output names its seeds."""
     results = table_results(Store(crossed).study("crossed").read_results())
     trial = next(r.trial for r in results if r.trial.sources == Sources(4, 2))
-    (again,) = repeat(planned(), str(crossed), [trial.id])
-    assert again.is_same, str(again)
-    assert "seed init 4, data 2," in str(again)
+    (repetition,) = repeat(planned(), str(crossed), [trial.id])
+    assert repetition.is_same, str(repetition)
+    assert "seed init 4, data 2," in str(repetition)
     text = open_study("crossed", store=crossed).script(trial.id).text
     assert "\nINIT_SEED, DATA_SEED = 4, 2\nEVALUATION_SEED = 0x5EED0FE7A1" in text
 
@@ -113,8 +113,8 @@ def test_the_report_shows_the_share_of_each_source(figures, crossed: Path) -> No
     assert by_cell
     assert all(total == pytest.approx(1) for total in by_cell.values())
     assert "## Sources of randomness" in files["report.md"].read_text(encoding="utf-8")
-    shown = invoke("show", "crossed", "--store", str(crossed))
-    assert "their combination" in shown.output
+    result = invoke("show", "crossed", "--store", str(crossed))
+    assert "their combination" in result.output
 
 
 def test_intervals_and_tests_allow_for_shared_seeds(crossed: Path) -> None:

@@ -160,9 +160,9 @@ def test_a_killed_study_reaches_the_same_trials(study, tmp_path):
     assert driver.returncode == -signal.SIGKILL, output
     assert len(folder.done()) == 13 < len(undisturbed)
 
-    again = study()
-    output, _ = again.communicate(timeout=DEADLINE_S)
-    assert again.returncode == 0, output
+    second = study()
+    output, _ = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 0, output
     assert bits(root) == undisturbed
     assert cells_file(root) == cells_file(tmp_path / "undisturbed")
     assert load_results("sure", root).verdicts == load_results("sure", tmp_path / "undisturbed").verdicts

@@ -163,16 +163,16 @@ def test_clusters_of_a_folder_have_to_be_confirmed(working_folder, monkeypatch, 
         assert result.exit_code != 0
         return result.output
 
-    asked, refused = f"nothing answers at {url}", f"cluster: {url} is another machine"
+    unreachable, refused = f"nothing answers at {url}", f"cluster: {url} is another machine"
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     (working_folder / "study.toml").write_text(f"cluster = '{url}'")
     assert refused in told()
-    assert asked not in told()
+    assert unreachable not in told()
     user_file().write_text(f"cluster = '{url}'")
-    assert asked in told()
+    assert unreachable in told()
     user_file().unlink()
     monkeypatch.setenv("STUDY_CLUSTER", url)
-    assert asked in told()
+    assert unreachable in told()
 
 
 def test_a_tracking_server_has_to_be_confirmed(working_folder):
@@ -207,15 +207,15 @@ def test_defaults_are_the_same_wherever_a_study_runs():
 
 def test_a_job_gets_all_submitted_options():
     """Options of a submission reach the job's command unchanged, whatever their type."""
-    given = {
+    options = {
         "tracking_uri": "http://127.0.0.1:5000", "engine": "torch", "device": "cuda", "pack_size": 8, "workers": 3,
         "packs_per_gpu": 2, "checkpoint_every_s": 0.5, "silent_after_s": 10.0, "keep_going": True,
             "optuna_storage": "off", "yes": True,
     }  # fmt: skip
-    assert list(given) == list(JOB_OPTIONS)
-    order = make_order("demo", "study: demo", "/shared/my studies", **given)
+    assert list(options) == list(JOB_OPTIONS)
+    order = make_order("demo", "study: demo", "/shared/my studies", **options)
     job = parsed("run", shlex.split(order.entrypoint.partition(" run ")[2]))
-    assert {name: job[name] for name in given} == given
+    assert {name: job[name] for name in options} == options
     assert (job["store"], job["address"], job["file"]) == ("/shared/my studies", "auto", "study.yaml")
 
 

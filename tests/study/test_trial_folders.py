@@ -93,9 +93,9 @@ def test_kept_files_change_no_id_and_train_nothing(lab: Path) -> None:
     store, output = run_here(lab, keep=["*.txt"])
     (first, _) = store.study("s").trials_with_files()
     assert set(store.study("s").file_sizes(first)) == {"log.txt", "plots/loss.txt"}
-    _, again = run_here(lab, keep={"files": ["*"], "size_mb": 0.0005})
-    assert "2/2 trials" not in again
-    assert "not kept: " not in output + again
+    _, second_output = run_here(lab, keep={"files": ["*"], "size_mb": 0.0005})
+    assert "2/2 trials" not in second_output
+    assert "not kept: " not in output + second_output
 
 
 def test_files_too_large_are_reported_by_the_run(lab: Path) -> None:
@@ -152,11 +152,11 @@ def test_a_trial_that_goes_on_adds_to_its_log(lab: Path) -> None:
     engine = own_engine(spec)
     assert engine is not None
     stopped = engine.with_folders(study.trial_files(lab, spec.keep_files), is_shared=False)
-    begun = stopped.start(Pack((trial,)), device="cpu")
-    begun.advance(0.0)
-    begun.advance(0.0)
-    study.save_checkpoint(begun.checkpoint())
-    begun.close()
+    training_begun = stopped.start(Pack((trial,)), device="cpu")
+    training_begun.advance(0.0)
+    training_begun.advance(0.0)
+    study.save_checkpoint(training_begun.checkpoint())
+    training_begun.close()
     assert list(training)
     assert _log(study, trial).count("step 0") == 1
     assert _log(study, trial).splitlines()[-1] == "step 2"

@@ -61,9 +61,9 @@ def test_an_unknown_ray_is_not_used(version: str, tmp_path: Path, monkeypatch: p
     assert resolve_to_estimate(PLAN, replace(options, cpus=1)).cores == 1
     (message,) = engines.missing_ray()
     assert message.startswith(f"Ray {version} is installed, and versions from 2.54 to below 3 can be used: ")
-    for given, name in (({"address": "auto"}, "--address"), ({"cpus": 2}, "--cpus 2")):
+    for requested, name in (({"address": "auto"}, "--address"), ({"cpus": 2}, "--cpus 2")):
         with pytest.raises(MissingPackageError, match=f"^{name} needs Ray, but Ray {version} is installed"):
-            resolve_to_estimate(PLAN, replace(options, **given))
+            resolve_to_estimate(PLAN, replace(options, **requested))
 
 
 def pinned(lock: str) -> set[str]:
@@ -126,8 +126,8 @@ def test_a_study_runs_and_reports_in_one_process(base: str, finished_study: Path
     report = command(base, tmp_path, "report", "little", "--format", "csv", "--out", "tables")
     assert report.returncode == 0, report.stderr
     assert (tmp_path / "tables" / "cells.csv").is_file()
-    again = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
-    assert (again.returncode, again.stderr) == (0, "")
+    second = command(base, tmp_path, "run", "little.yaml", "--engine", "torch")
+    assert (second.returncode, second.stderr) == (0, "")
 
 
 @pytest.mark.slow

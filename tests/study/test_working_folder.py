@@ -26,11 +26,11 @@ SCRIPT = str(Path(sys.executable).with_name("study"))
 
 def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, as a user does."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONPATH")}
     return subprocess.run(
         command,
         cwd=folder,
-        env=kept | environment,
+        env=inherited | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

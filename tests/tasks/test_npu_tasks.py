@@ -62,8 +62,8 @@ def test_simple_errors_are_those_of_each_output_on_its_grid():
         return right + torch.tensor([0.1, -0.2, 0.3, 0.4])
 
     errors = {name: value.item() for name, value in SIMPLE.measure(SIMPLE.predict(model, grids), grids).items()}
-    wanted = {"mae_add": 0.1, "mae_mul": 0.2, "mae_div": 0.3, "mae_root": 0.4, "mae": 0.25}
-    assert errors == pytest.approx(wanted, rel=1e-4)
+    expected = {"mae_add": 0.1, "mae_mul": 0.2, "mae_div": 0.3, "mae_root": 0.4, "mae": 0.25}
+    assert errors == pytest.approx(expected, rel=1e-4)
     rows = SIMPLE.evaluation(stream(), Purpose.VALIDATION)
     assert len(rows[0]) == 1000
     measured = SIMPLE.measure(SIMPLE.predict(model, rows), rows)
@@ -165,8 +165,8 @@ def test_large_targets_are_those_of_the_sums(operation: str):
     assert (x.shape, t.shape) == ((128, 100), (128, 1))
     for row, target in zip(x.double(), t[:, 0].tolist(), strict=True):
         a, b = sum(row[i].item() for i in range(50)), sum(row[i].item() for i in range(38, 88))
-        wanted = {"add": a + b, "mul": a * b, "reciprocal": 1 / a, "root": math.sqrt(max(a, 0))}[operation]
-        assert target == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+        expected = {"add": a + b, "mul": a * b, "reciprocal": 1 / a, "root": math.sqrt(max(a, 0))}[operation]
+        assert target == pytest.approx(expected, rel=1e-4, abs=1e-4)
     assert (slice(0, 50), slice(38, 88)) == (FIRST, SECOND)
 
 

@@ -158,17 +158,17 @@ def test_units_can_be_an_exact_clock():
 
 def test_an_agent_without_a_clock_is_told_once():
     """Inputs have both positions and a constant 1; only the first step's input has T."""
-    seen = []
+    inputs = []
 
     def look(world, told, state):
-        seen.append((world.unflatten(-1, (2, 25)), told))
+        inputs.append((world.unflatten(-1, (2, 25)), told))
         return always(STAY)(world, told, state)
 
     drawn = evaluated(TASK)
     TASK.predict(look, drawn)
-    assert torch.equal(seen[0][1], torch.stack([drawn.times, torch.ones_like(drawn.times)], -1))
-    assert all(torch.equal(told, torch.tensor([0.0, 1.0]).expand(len(told), -1)) for _, told in seen[1:])
-    for world, _ in seen:
+    assert torch.equal(inputs[0][1], torch.stack([drawn.times, torch.ones_like(drawn.times)], -1))
+    assert all(torch.equal(told, torch.tensor([0.0, 1.0]).expand(len(told), -1)) for _, told in inputs[1:])
+    for world, _ in inputs:
         assert world.sum(-1).eq(1).all()
         places = world.argmax(-1)
         assert torch.equal(torch.stack([places // 5, places % 5], -1).float(), torch.stack(drawn[1:3], 1))

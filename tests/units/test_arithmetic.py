@@ -75,14 +75,14 @@ def test_nac_weights_saturate() -> None:
     assert nac_weight(big, torch.full((3,), -200.0)).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("gate", "which"), [(60.0, 0), (-60.0, 1)])
-def test_gates_choose(gate: float, which: int) -> None:
+@pytest.mark.parametrize(("gate", "path"), [(60.0, 0), (-60.0, 1)])
+def test_gates_choose(gate: float, path: int) -> None:
     """In both gated units, an open gate gives the sum, a closed gate the product."""
     x = X.abs() + 1
     weight = torch.ones(1, 4)
     open_ = torch.full((1, 4), gate)
-    torch.testing.assert_close(nalu(x, weight, weight, open_), (nac_add, nac_mul)[which](x, weight))
-    torch.testing.assert_close(gated(x, weight, weight, open_), (nau, nmu)[which](x, weight))
+    torch.testing.assert_close(nalu(x, weight, weight, open_), (nac_add, nac_mul)[path](x, weight))
+    torch.testing.assert_close(gated(x, weight, weight, open_), (nau, nmu)[path](x, weight))
 
 
 def test_selu_is_torchs() -> None:

@@ -43,8 +43,8 @@ def test_the_loss_has_its_values(at: tuple[float, float], draft: tuple, final: t
     """At each point of the table the loss is the known one, to the digits of the table."""
     for observation, expected in ((DRAFT, draft), (FINAL, final)):
         known = [value for value in expected if value is not None]
-        for value, wanted in zip(losses(observation, *at), known, strict=True):
-            assert value == pytest.approx(wanted, rel=0.02 if wanted < 1e-6 else 1e-4, abs=1e-20)
+        for value, exact in zip(losses(observation, *at), known, strict=True):
+            assert value == pytest.approx(exact, rel=0.02 if exact < 1e-6 else 1e-4, abs=1e-20)
 
 
 @every_observation

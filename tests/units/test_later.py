@@ -109,12 +109,12 @@ def test_inalu_is_bounded() -> None:
     assert y.item() == pytest.approx(-math.exp(20), rel=1e-6)
 
 
-@pytest.mark.parametrize(("gate", "which"), [(60.0, 0), (-120.0, 1)])
-def test_inalu_gate_chooses(gate: float, which: int) -> None:
+@pytest.mark.parametrize(("gate", "path"), [(60.0, 0), (-120.0, 1)])
+def test_inalu_gate_chooses(gate: float, path: int) -> None:
     """An open gate gives the sum by its own weights, a closed gate the product by its own weights."""
     add, mul = choices(-1.0, 0.0, 1.0), choices(-1.0, 0.0, 1.0).flip(0)
     y = inalu(X, add, mul, torch.full((1, len(add)), gate))
-    torch.testing.assert_close(y, (X @ add.T, inalu_mul(X, mul))[which])
+    torch.testing.assert_close(y, (X @ add.T, inalu_mul(X, mul))[path])
 
 
 def test_golden_functions_are_those_of_their_base() -> None:

@@ -205,11 +205,11 @@ def test_nan_input_gives_nan(name: str) -> None:
 @every_unit
 def test_initial_is_a_function_of_its_uniforms(name: str) -> None:
     """The same uniforms give the same weights, in the shapes and order of the unit's parameters."""
-    first, again = (EVERY[name].initial(5, 3, numpy_uniform(7)) for _ in range(2))
+    first, second = (EVERY[name].initial(5, 3, numpy_uniform(7)) for _ in range(2))
     unit = EVERY[name](5, 3)
     assert list(first) == [key for key, _ in unit.named_parameters()]
     for key, value in first.items():
-        assert torch.equal(value, again[key])
+        assert torch.equal(value, second[key])
         assert value.dtype == torch.float32
         assert value.shape == unit.get_parameter(key).shape
         assert EVERY[name](5, 3, trials=4).get_parameter(key).shape == (4, *value.shape)

@@ -48,8 +48,8 @@ def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
     assert (Store(root).studies(), published(root)) == ([], 0)
     with pytest.raises(UnknownStudyError, match="no study 'little'"):
         little(root).delete()
-    again = study.load(finished_study / "little.yaml", store=root)
-    assert len(again.run(local=True, engine="torch").trials()) == 12
+    reloaded = study.load(finished_study / "little.yaml", store=root)
+    assert len(reloaded.run(local=True, engine="torch").trials()) == 12
     assert published(root) == 1
 
 

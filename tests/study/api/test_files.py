@@ -24,9 +24,9 @@ def test_a_new_file_is_a_study() -> None:
     assert load_spec("more.yaml").study == "more"
     text = Path("more.yaml").read_text()
     assert text == preset_text("recurrent").replace("study: recurrent", "study: more")
-    again = invoke("new", "mine", "--from", "demo")
-    assert again.exit_code == 2
-    assert "there is a file mine.yaml already" in again.output
+    repeated = invoke("new", "mine", "--from", "demo")
+    assert repeated.exit_code == 2
+    assert "there is a file mine.yaml already" in repeated.output
     assert load_spec("mine.yaml").study == "mine"
 
 

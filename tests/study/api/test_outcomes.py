@@ -33,8 +33,8 @@ def test_a_frame_is_reported_as_a_file_is(tmp_path: Path) -> None:
     words = ("--by", "optimiser", "--success", "val_mse < 2e-3", "--metric", "val_mse", "--out", str(tmp_path / "out"))
     printed = invoke("report", str(tmp_path / "trials.csv"), *words, "--format", "csv").output
     assert " ".join(report.finding.split()) in " ".join(printed.split())
-    written = pd.read_csv(tmp_path / "out" / "cells.csv", float_precision="round_trip")
-    assert written["success_rate_lower"].tolist() == cells["success_rate_lower"].tolist()
+    stored_cells = pd.read_csv(tmp_path / "out" / "cells.csv", float_precision="round_trip")
+    assert stored_cells["success_rate_lower"].tolist() == cells["success_rate_lower"].tolist()
 
 
 @pytest.mark.usefixtures("figures")

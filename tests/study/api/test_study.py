@@ -119,10 +119,10 @@ def test_cells_are_those_of_the_report(little: study.Study, tmp_path: Path) -> N
     """The frame has the columns and numbers of cells.csv."""
     frame = little.cells()
     (path,) = (path for path in little.report(tmp_path / "report", ["csv"]) if path.name == "cells.csv")
-    written = pd.read_csv(path, float_precision="round_trip")
-    assert list(frame.columns) == list(written.columns)
+    stored_cells = pd.read_csv(path, float_precision="round_trip")
+    assert list(frame.columns) == list(stored_cells.columns)
     for name in ("success_rate", "success_rate_upper", "sparsity_error_mean", "training_s_mean"):
-        np.testing.assert_array_equal(frame[name].to_numpy(float), written[name].to_numpy(float))
+        np.testing.assert_array_equal(frame[name].to_numpy(float), stored_cells[name].to_numpy(float))
 
 
 def test_curves_have_a_row_for_each_evaluation(little: study.Study) -> None:

@@ -141,9 +141,9 @@ def test_from_file_to_report(working_folder):
     assert "little" in invoke("list").output
     assert "NMU" in invoke("show", "little").output
     assert invoke("report", "little").exit_code == 0
-    alone = invoke("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # no server listens there
-    assert alone.exit_code == 0
-    assert "dashboard" not in alone.output
+    report = invoke("report", "little", "--tracking-uri", "http://127.0.0.1:9")  # no server listens there
+    assert report.exit_code == 0
+    assert "dashboard" not in report.output
     assert "nothing is left to do" in invoke("plan", "little.yaml").output
     assert "0 trials published" in invoke("sync", "little").output
 

@@ -43,8 +43,10 @@ def test_without_a_terminal_delete_needs_yes(working_folder: Path) -> None:
     assert (result.exit_code, "no study 'little'" in result.output) == (2, True)
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("n\n", 1, ["little"]), ("\n", 1, ["little"]), ("y\n", 0, [])])
-def test_delete_asks_on_a_terminal(working_folder: Path, answer: str, code: int, left: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("answer", "code", "remaining"), [("n\n", 1, ["little"]), ("\n", 1, ["little"]), ("y\n", 0, [])]
+)
+def test_delete_asks_on_a_terminal(working_folder: Path, answer: str, code: int, remaining: list[str]) -> None:
     """Only a yes deletes; any other answer leaves everything unchanged, with exit code 1."""
     terminal, child_terminal = pty.openpty()
     words = [*STUDY, "delete", "little", "--tracking-uri", "off"]
@@ -53,8 +55,8 @@ def test_delete_asks_on_a_terminal(working_folder: Path, answer: str, code: int,
     os.close(terminal)
     os.close(child_terminal)
     assert "Delete all of this? [y/N]" in completed.stdout
-    assert (completed.returncode, "nothing was deleted" in completed.stdout) == (code, bool(left))
-    assert Store(working_folder / "studies").studies() == left
+    assert (completed.returncode, "nothing was deleted" in completed.stdout) == (code, bool(remaining))
+    assert Store(working_folder / "studies").studies() == remaining
 
 
 def test_a_wrong_name_deletes_nothing(working_folder: Path) -> None:
@@ -129,8 +131,8 @@ def test_imported_runs_are_tabulated_and_reported(working_folder: Path) -> None:
     assert report.exit_code == 0, report.output
     assert all(line in report.output for line in table)
     assert (working_folder / "runs-outcomes-report" / "report.html").exists()
-    again = invoke("import", "csv", "runs.csv")
-    assert (again.exit_code, "nothing is overwritten" in again.output) == (2, True)
+    repeated = invoke("import", "csv", "runs.csv")
+    assert (repeated.exit_code, "nothing is overwritten" in repeated.output) == (2, True)
 
 
 def test_an_experiment_is_imported(working_folder: Path) -> None:

@@ -128,22 +128,22 @@ def test_a_short_study_of_a_function_starts_no_ray(lab: Path, monkeypatch: pytes
 def test_long_trials_are_left_to_another_worker(lab: Path, tmp_path: Path) -> None:
     """The process of a function that never returns is killed; another worker trains all trials that aren't stored."""
     plan, events = plan_of(lab, "stuck"), list[Event]()
-    folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
+    folder, work, remaining = beside_here(plan, lab / "studies", threading.Event(), events.append)
     assert not [event for event in events if isinstance(event, PackCrashed | PackDone)]
-    assert [trial for pack in left for trial in pack.trials] == list(plan.trials)
+    assert [trial for pack in remaining for trial in pack.trials] == list(plan.trials)
     (tmp_path / "go").touch()
-    go_on(work, left)
+    go_on(work, remaining)
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
 def test_an_ended_process_is_reported_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
     """A process that exits counts as a crash, and another worker trains its packs."""
     plan, events = plan_of(lab, "exits"), list[Event]()
-    folder, work, left = beside_here(plan, lab / "studies", threading.Event(), events.append)
+    folder, work, remaining = beside_here(plan, lab / "studies", threading.Event(), events.append)
     (crash,) = [event for event in events if isinstance(event, PackCrashed)]
     assert crash.error == "the process that trained it ended with exit code 0"
     (tmp_path / "go").touch()
-    go_on(work, left)
+    go_on(work, remaining)
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
@@ -156,11 +156,11 @@ def test_a_stop_keeps_a_checkpoint(lab: Path, tmp_path: Path, monkeypatch: pytes
         if isinstance(event, Progress):
             stop.set()
 
-    folder, work, left = beside_here(plan, lab / "studies", stop, on_event)
+    folder, work, remaining = beside_here(plan, lab / "studies", stop, on_event)
     ((_, trial_ids, _),) = folder.checkpoints()
     assert list(trial_ids) == [trial.id for trial in plan.trials]
     (tmp_path / "go").touch()
-    go_on(work, left)
+    go_on(work, remaining)
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 

@@ -54,8 +54,8 @@ def test_every_pack_is_done_or_failed_for_good(seed, mixed):
         for pack in held[worker]:
             queue.done(worker, pack.id)
             done.add(pack.id)
-    while more := queue.next("last", CPU, "node"):
-        for pack in more:
+    while next_packs := queue.next("last", CPU, "node"):
+        for pack in next_packs:
             queue.done("last", pack.id)
             done.add(pack.id)
     assert done | failed == {pack.id for pack in packs}

@@ -248,8 +248,8 @@ def test_reports_by_columns_know_that_seeds_were_added_by_results():
 
 def test_several_trials_of_a_seed_count_as_one():
     """Repeated trials add no evidence: a seed's trials are averaged, and the seeds are the sample."""
-    once = file_of({"A": "sssssssuuu", "B": "uuuuuuuuus"})
-    (finding,) = findings_of(replace(once, table=pa.concat_tables([once.table] * 5)))
+    single = file_of({"A": "sssssssuuu", "B": "uuuuuuuuus"})
+    (finding,) = findings_of(replace(single, table=pa.concat_tables([single.table] * 5)))
     outcomes = np.array([1.0] * 7 + [0.0] * 3), np.array([0.0] * 9 + [1.0])
     assert (finding.test, finding.seeds) == ("sign-flip", 10)
     assert finding.p_value == statistics.sign_flip(outcomes[0] - outcomes[1]).p_value

@@ -62,8 +62,8 @@ def test_degenerate_sweeps_have_no_trend():
     """Equal rates, two sizes, or a default among the values give no trend."""
     everything = sweep({"NMU": (20, 20, 20, 20)})
     assert contrasts_of(everything).trends == ()
-    two = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
-    assert contrasts_of(cell_rows(summaries_of(*two), {})).trends == ()
+    two_sizes = [(published_cell("NMU", hidden_size=h), {"solved": h, "unsolved": 9}) for h in (2, 3)]
+    assert contrasts_of(cell_rows(summaries_of(*two_sizes), {})).trends == ()
     variances = (None, 0.01, 0.02, 0.03)
     default = [(published_cell("NMU", init_variance=v), {"solved": 2, "unsolved": 9}) for v in variances]
     assert contrasts_of(cell_rows(summaries_of(*default), {})).trends == ()

@@ -82,10 +82,10 @@ def test_a_trial_without_a_number_ranks_worst():
     numbers = [value for value in values["mlp", 1].values() if not math.isnan(value)]
     assert mlp.interquartile_mean.value == pytest.approx(statistics.interquartile_means(numbers)[0])
     assert mlp.profile.at([-1e300])[0] == pytest.approx(4 / 6)
-    kept = {seed: value for seed, value in values["rnn", 1].items() if seed != 5}
+    remaining = {seed: value for seed, value in values["rnn", 1].items() if seed != 5}
     lost = {seed: -math.inf if math.isnan(value) else value for seed, value in values["mlp", 1].items()}
     assert mlp.improvements[1] == statistics.probability_of_improvement(
-        of=SeedValues({0: lost, 1: lost}), over=SeedValues({0: kept, 1: kept}), higher_is_better=True
+        of=SeedValues({0: lost, 1: lost}), over=SeedValues({0: remaining, 1: remaining}), higher_is_better=True
     )
     assert [note for note in overall.notes if "mlp (4 of 12)" in note]
 

@@ -35,12 +35,14 @@ def compared(by: list[str], rates: tuple[float, ...], optimizers: tuple[str, ...
 
 def test_repeated_trials_of_a_seed_add_no_evidence() -> None:
     """A trend has the same p-value with four equal outcomes per seed as with one."""
-    once = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam",))
+    single = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam",))
     repeated = compared(["model", "size"], (0.9, 0.6, 0.3), ("adam", "sgd", "rmsprop", "lion"))
     assert [(t.name, t.z, t.p_value, t.seeds) for t in repeated.trends] == [
-        (t.name, t.z, t.p_value, t.seeds) for t in once.trends
+        (t.name, t.z, t.p_value, t.seeds) for t in single.trends
     ]
-    assert [finding.p_value for finding in repeated.pairs] == pytest.approx([finding.p_value for finding in once.pairs])
+    assert [finding.p_value for finding in repeated.pairs] == pytest.approx(
+        [finding.p_value for finding in single.pairs]
+    )
 
 
 def test_tests_of_independent_trials_are_left_out() -> None:

@@ -77,11 +77,11 @@ def test_an_unshared_folder_is_reported():
 
 def test_missing_gpus_are_reported():
     """A GPU that Ray counts and torch doesn't see fails the node's check; visible ones are counted."""
-    two = replace(OTHER, gpus=2)
-    unseen = judged(FINE, replace(FINE, gpus=("H100",)), alive=[HEAD, two])
+    two_gpus = replace(OTHER, gpus=2)
+    unseen = judged(FINE, replace(FINE, gpus=("H100",)), alive=[HEAD, two_gpus])
     assert states(unseen) == {"GPUs on nodes": "failed"}
     assert unseen["GPUs on nodes"].finding == "other (0b0b0b): Ray counts 2 GPUs, torch sees 1"
-    enough = judged(FINE, replace(FINE, gpus=("H100", "H100")), alive=[HEAD, two])
+    enough = judged(FINE, replace(FINE, gpus=("H100", "H100")), alive=[HEAD, two_gpus])
     assert (states(enough), enough["GPUs on nodes"].finding) == ({}, "2 seen by torch")
 
 
@@ -129,13 +129,13 @@ def test_without_a_cluster_failures_stay_failures(tmp_path):
 def test_engines_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine is compiled once; if that fails, the check fails with the reason."""
     engine = ENGINES["fused"]
-    done: list[str] = []
-    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(done))
+    prepared: list[str] = []
+    monkeypatch.setattr(type(engine), "is_compiled", lambda self, cell: bool(prepared))
     monkeypatch.setattr(type(ENGINES["torch"]), "is_compiled", lambda self, cell: True)
-    monkeypatch.setattr(engines, "prepare", lambda engine, cell: done.append(engine.name))
+    monkeypatch.setattr(engines, "prepare", lambda engine, cell: prepared.append(engine.name))
     assert compile_engines() == Check("engines", "ok", "fused was compiled in 0 s")
     assert compile_engines() == Check("engines", "ok", "nothing is left to compile")
-    done.clear()
+    prepared.clear()
 
     def fail(engine: Engine, cell: Cell) -> None:
         raise OSError("No space left on device")

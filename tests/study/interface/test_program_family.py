@@ -88,8 +88,8 @@ def test_a_shell_makes_another_cell() -> None:
     """The same command in a shell is another cell, because a shell may interpret it differently."""
     text = "train --name $HOME"
     in_shell = family_with(Program((text,), PROGRAM.results, is_shell=True))
-    without = family_with(Program(tuple(text.split()), PROGRAM.results))
-    assert cell({}, in_shell).id != cell({}, without).id
+    without_shell = family_with(Program(tuple(text.split()), PROGRAM.results))
+    assert cell({}, in_shell).id != cell({}, without_shell).id
     assert cell({}, in_shell).value("command") == "/bin/sh -c 'train --name $HOME'"
 
 

@@ -72,8 +72,8 @@ def bare(seed, width=32, rate=0.1, nesterov=False, name="adam", layers=(8, 8), s
 def test_a_default_gives_the_type_of_a_parameter_without_annotation(name, value, expected):
     """Without annotations, values of the default's type are accepted, and tuples arrive as tuples."""
     assert canonical(hyperparameters_of(bare)[name], value) == expected
-    given = arguments_of(bare, {name: expected})[name]
-    assert type(given) is type(inspect.signature(bare).parameters[name].default)
+    argument = arguments_of(bare, {name: expected})[name]
+    assert type(argument) is type(inspect.signature(bare).parameters[name].default)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +279,8 @@ def test_a_builder_is_given_other_names():
 def test_canonical_values_stay_as_they_are(value):
     """A canonical value survives JSON and `canonical` unchanged."""
     declared = Hyperparameter(type=hyperparameters_of(loose)["value"].type)
-    once = canonical(declared, value)
-    assert json.dumps(canonical(declared, json.loads(json.dumps(once)))) == json.dumps(once)
+    canonical_value = canonical(declared, value)
+    assert json.dumps(canonical(declared, json.loads(json.dumps(canonical_value)))) == json.dumps(canonical_value)
 
 
 def loose(seed, *, value: float | str): ...

@@ -235,11 +235,11 @@ def test_a_log_that_is_gone(two_nodes, tmp_path):
     )
     until(lambda: client.job("study-mute-0").ended, "its end")
     for follow in ((), ("--follow",)):
-        gone = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["logs", "mute", *follow])
-        assert gone.exit_code == 1
-        assert "study-mute-0 has no readable log" in gone.output
-        assert "Ray says: " in gone.output
-        assert "No such file or directory" in gone.output
+        logs = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["logs", "mute", *follow])
+        assert logs.exit_code == 1
+        assert "study-mute-0 has no readable log" in logs.output
+        assert "Ray says: " in logs.output
+        assert "No such file or directory" in logs.output
 
 
 def test_several_stores_and_unknown_names(two_nodes, tmp_path):
@@ -344,12 +344,12 @@ def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
     pack = sorted(folder.pack_ids())[0]
     for kind in ("results", "curves", "weights"):
         (store / spec.study / kind / f"{pack}.parquet").unlink(missing_ok=True)  # as if it had been stopped before
-    left = trials - len(folder.done())
-    assert left > 0
+    remaining = trials - len(folder.done())
+    assert remaining > 0
     resumed = study("resume", spec.study, environment=user, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stdout
     log = study("logs", spec.study, "--follow", environment=user, cwd=tmp_path)
-    assert f"{left}/{left} trials" in log.stdout or f"{trials}/{trials} trials" in log.stdout, log.stdout
+    assert f"{remaining}/{remaining} trials" in log.stdout or f"{trials}/{trials} trials" in log.stdout, log.stdout
     assert len(Store(store).study(spec.study).done()) == trials
 
 

@@ -53,11 +53,11 @@ def test_a_resumed_job_takes_its_code_out_of_the_store():
     code = {"lab.py": b"", "data.csv": b"1"}
     first = Order("demo", "study: demo", "/shared", {"workers": 2}, code)
     assert "--code-copy" not in first.entrypoint
-    again = order_of(Job("study-demo-0", "STOPPED", first.metadata, "", None, 0.0, None, None))
-    assert again.entrypoint == first.entrypoint.replace(
+    second_order = order_of(Job("study-demo-0", "STOPPED", first.metadata, "", None, 0.0, None, None))
+    assert second_order.entrypoint == first.entrypoint.replace(
         "--store /shared", f"--store /shared --code-copy demo/{digest_of(code)}"
     )
-    assert order_of(Job("study-demo-1", "STOPPED", again.metadata, "", None, 0.0, None, None)) == again
+    assert order_of(Job("study-demo-1", "STOPPED", second_order.metadata, "", None, 0.0, None, None)) == second_order
 
 
 def test_a_job_whose_code_has_no_digest_is_not_resumed():

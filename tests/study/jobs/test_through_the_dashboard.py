@@ -143,8 +143,8 @@ def test_use_of_gpus(server: Start):
         assert "cluster: 2 nodes · 36 CPUs, 20% busy · 3 GPUs, 55% busy" in invoke(*words).output
         content = json.loads(invoke(*words, "--json").stdout)["cluster"]
         assert (content["gpus"], content["gpu_percent"]) == (3, 55)
-    without = server(Dashboard(job_entry(), nodes=NODES[:1]))
-    assert "GPU" not in invoke("status", "demo", "--cluster", without).output
+    without_gpus = server(Dashboard(job_entry(), nodes=NODES[:1]))
+    assert "GPU" not in invoke("status", "demo", "--cluster", without_gpus).output
 
 
 def beat(done: int, workers: int = 0) -> tuple[int, str]:
@@ -179,9 +179,9 @@ def test_status_counts_finished_and_pending_trials(server: Start):
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
     log = line(Heartbeat("demo", 6, 20, 0, 0, 1, 1, left_s=None, workers=2, at=at, finished=4)) + "\n"
     url = server(Dashboard(job_entry(), logs=[(200, log)]))
-    shown = invoke("status", "demo", "--cluster", url).stdout
-    assert "6 of 20" in shown
-    assert "4 finished, 1 diverged, 1 failed, 14 pending" in shown
+    output = invoke("status", "demo", "--cluster", url).stdout
+    assert "6 of 20" in output
+    assert "4 finished, 1 diverged, 1 failed, 14 pending" in output
     assert (
         json.loads(invoke("status", "demo", "--json", "--cluster", url).stdout)["studies"][0]["heartbeat"]["finished"]
         == 4
@@ -479,6 +479,6 @@ def test_the_doctor_misses_a_guard(working_folder, server: Start):
     """A remote cluster without a token is a failure, or a warning if the user allows it."""
     url = in_other_notation(server(Dashboard(job_entry())))
     words = ("doctor", "--cluster", url, "--tracking-uri", "off", "--store", "relative", "--json")
-    for more, state in (((), "failed"), (("--without-token",), "warning")):
-        checks = {check["name"]: check for check in json.loads(invoke(*words, *more).stdout)}
+    for options, state in (((), "failed"), (("--without-token",), "warning")):
+        checks = {check["name"]: check for check in json.loads(invoke(*words, *options).stdout)}
         assert (checks["token"]["state"], checks["encryption"]["state"]) == (state, "warning")

@@ -380,13 +380,13 @@ CELLS = st.text(st.sampled_from("=+-@'\t＝＠a1.e, \"\n"), min_size=1, max_size
 def test_written_csv_is_text_to_a_spreadsheet_and_round_trips(tmp_path, texts, name):
     """Only numeric cells may begin like a formula, and the values read back equal those written."""
     schema = pa.schema([("seed", pa.int64()), ("x" + name, pa.string()), ("change", pa.float64())])
-    written = to_csv(DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
-    cells = list(csv.reader(io.StringIO(written)))
+    text = to_csv(DataRows(schema, [{"seed": i, "x" + name: t, "change": -0.5} for i, t in enumerate(texts)]))
+    cells = list(csv.reader(io.StringIO(text)))
     for cell in itertools.chain.from_iterable(cells):
         assert cell[0] not in "=+-@\t\r＝＋－＠" or math.isfinite(float(cell))
     assert {row[2] for row in cells[1:]} == {"-0.5"}
     path = tmp_path / "ours.csv"
-    path.write_text(written)
+    path.write_text(text)
     table = read_source(path).table
     assert table.column_names[1] == "x" + name
     assert table[1].to_pylist() == texts
@@ -395,10 +395,8 @@ def test_written_csv_is_text_to_a_spreadsheet_and_round_trips(tmp_path, texts, n
 
 def test_a_header_that_begins_like_a_formula_is_text(tmp_path):
     """Column names are escaped and unescaped like cells."""
-    written = to_csv(
-        DataRows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}])
-    )
-    assert written == "'=1+1,seed\n\\x1b[2J,1\n"
+    text = to_csv(DataRows(pa.schema([("=1+1", pa.string()), ("seed", pa.int64())]), [{"=1+1": "\x1b[2J", "seed": 1}]))
+    assert text == "'=1+1,seed\n\\x1b[2J,1\n"
     path = tmp_path / "ours.csv"
-    path.write_text(written)
+    path.write_text(text)
     assert read_source(path).table.column_names == ["=1+1", "seed"]

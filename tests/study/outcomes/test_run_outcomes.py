@@ -125,9 +125,9 @@ def test_failed_and_diverged_runs_are_counted() -> None:
 @pytest.mark.parametrize(("repeats", "counts"), [("first", 0.11), ("last", 0.12)])
 def test_repeated_seeds_count_once(repeats: str, counts: float) -> None:
     """A run with equal hyperparameters and seed is a repeat; a failure never replaces a result."""
-    again = [GRID[0] | {"val_acc": value, "status": status} for value, status in
+    repeats_of_first = [GRID[0] | {"val_acc": value, "status": status} for value, status in
              ((0.10, "failed"), (0.11, "finished"), (0.12, "finished"), (0.13, "failed"))]  # fmt: skip
-    run_outcomes = outcomes([*again, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
+    run_outcomes = outcomes([*repeats_of_first, *(row | {"status": "finished"} for row in GRID[1:])], repeats=repeats)
     assert run_outcomes.table.num_rows == 12
     assert next(row["val_acc"] for row in run_outcomes.table.to_pylist() if row["seed"] == 0) == counts
     assert decision(run_outcomes, "repeats").startswith("repeats: 3 runs of 1 group ")

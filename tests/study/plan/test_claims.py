@@ -172,9 +172,9 @@ def test_several_claims_share_the_error() -> None:
     """Evidence that decides a single claim doesn't decide one of eight."""
     claim = "{NMU: success_rate, exceeds: 0.5}"
     values = [SOLVED] * 17 + [UNSOLVED] * 3
-    alone, among = planned(claim), planned(claim, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
+    single, among = planned(claim), planned(claim, *["{NAC-mul: success_rate, exceeds: 0.5}"] * 7)
     unsolved = [UNSOLVED] * 20
-    assert judged(alone, table(alone, NMU=values)).state == "shown"
+    assert judged(single, table(single, NMU=values)).state == "shown"
     results = table(among, NMU=values, NAC_mul=unsolved)
     first, *others = claim_verdicts(among, results)
     assert first.state == "open"

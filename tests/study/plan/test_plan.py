@@ -201,9 +201,9 @@ def test_every_trial_is_in_one_pack(data: st.DataObject) -> None:
     assert sorted(ids(packs)) == sorted(trial.id for trial in pending)
     assert all(len({shape_key(trial.cell) for trial in pack.trials}) == 1 for pack in packs)
     assert all(pack.trials for pack in packs)
-    again = {tuple(pack_ids) for pack_ids in kept}
+    restored = {tuple(pack_ids) for pack_ids in kept}
     if size is not None:
-        new = [pack for pack in packs if tuple(trial.id for trial in pack.trials) not in again]
+        new = [pack for pack in packs if tuple(trial.id for trial in pack.trials) not in restored]
         assert all(len(pack.trials) <= size for pack in new)
 
 
@@ -211,14 +211,14 @@ def test_kept_packs_are_formed_again() -> None:
     """A pack with a checkpoint is restored, unless one of its trials is done or already taken."""
     first = [trial.id for trial in POOL[5:9]][::-1]
     overlapping = [POOL[8].id, POOL[9].id]
-    gone = [POOL[20].id, "0123456789abcdef"]
+    finished = [POOL[20].id, "0123456789abcdef"]
     apart = [POOL[25].id]
-    packs = make_packs(POOL, slots=2, checkpointed=[first, overlapping, gone, apart])
+    packs = make_packs(POOL, slots=2, checkpointed=[first, overlapping, finished, apart])
     formed = [[trial.id for trial in pack.trials] for pack in packs]
     assert first in formed
     assert apart in formed
     assert overlapping not in formed
-    assert gone not in formed
+    assert finished not in formed
 
 
 def test_trials_of_different_shapes_are_not_formed_again() -> None:

@@ -81,10 +81,10 @@ def rounds(plan: Plan, truth: Known) -> list[Plan]:
     """Return the successive plans until no more trials are requested; each has the results of the one before."""
     plans = [extended(plan, table(plan, {}))]
     while True:
-        more = extended(plans[-1], table(plan, {key: truth[key] for key in asked(plans[-1])}))
-        if more == plans[-1]:
+        following = extended(plans[-1], table(plan, {key: truth[key] for key in asked(plans[-1])}))
+        if following == plans[-1]:
             return plans
-        plans.append(more)
+        plans.append(following)
 
 
 either = pytest.mark.parametrize("until", [NARROW, APART, DECIDED], ids=["half_width", "different_from", "claims"])
@@ -161,8 +161,8 @@ def test_repeated_requests_give_the_same_plan(until, seed_and_rate):
     plan = planned(until)
     for stage in rounds(plan, truth := drawn(plan, *seed_and_rate[:1], failing=seed_and_rate[1])):
         results = table(plan, {key: truth[key] for key in asked(stage)})
-        once = extended(stage, results)
-        assert extended(once, results) == once == extended(plan, results)
+        extension = extended(stage, results)
+        assert extended(extension, results) == extension == extended(plan, results)
 
 
 def test_seeds_that_are_given_stay():
@@ -252,8 +252,8 @@ def test_failed_trials_are_ignored_and_delay_nothing(until):
 @pytest.mark.parametrize(("most", "batch", "seeds"), [(5, 5, 5), (7, 5, 7), (3, 20, 3), (40, None, 40)])
 def test_the_last_batch_is_cut(most, batch, seeds):
     """No cell gets more than `max` seeds, whatever the batch; the default batch is 20."""
-    given = "" if batch is None or batch > most else f", batch: {batch}"
-    plan = planned(f"{{half_width: 0.01, max: {most}{given}}}")
+    batch_setting = "" if batch is None or batch > most else f", batch: {batch}"
+    plan = planned(f"{{half_width: 0.01, max: {most}{batch_setting}}}")
     first = extended(plan, TrialTable(results_table([])))
     assert {len(first.seeds(cell)) for cell in plan.cells} == {min(batch or 20, most)}
     truth = {(cell.id, n): Outcome.SOLVED for cell in plan.cells for n in range(most)}

@@ -71,8 +71,8 @@ def drawn(
         mean, deviation = rng.normal(), rng.choice([0.1, 0.5, 1.0, 5.0])
         for n in range(MOST):
             luck, value = rng.random(), float(rng.normal(mean, deviation))
-            without = Outcome.FAILED if luck < failing else Outcome.DIVERGED if luck > 1 - diverging else None
-            truth[cell.id, n] = value if without is None else without
+            outcome = Outcome.FAILED if luck < failing else Outcome.DIVERGED if luck > 1 - diverging else None
+            truth[cell.id, n] = value if outcome is None else outcome
     return truth
 
 

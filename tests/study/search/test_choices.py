@@ -129,7 +129,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
             ranges[name] = draw(choices(values) | RANGES[name] if name in RANGES else choices(values))
         elif name == "needed" or draw(st.booleans()):
             fixed[name] = draw(values)
-    more: dict[str, st.SearchStrategy[Any]] = {
+    optional: dict[str, st.SearchStrategy[Any]] = {
         "success": st.just({"loss": {"below": 1e-05}}),
         "version": st.sampled_from([0, 1, "1", "1e6", "2001-01-02", ""]),
         "iterations": st.integers(0, 3),
@@ -146,7 +146,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
         "ranges": ranges,
         "seeds": draw(st.sampled_from([3, "5-7", [0, 9, 4]])),
         "search": SEARCH | {"confirm_seeds": draw(st.integers(1, 4))},
-        **{name: draw(values) for name, values in more.items() if draw(st.booleans())},
+        **{name: draw(values) for name, values in optional.items() if draw(st.booleans())},
     }
 
 

@@ -241,10 +241,10 @@ def not_above(lower, others):
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.integers(2, 5))
 def test_repeated_trials_never_lower_a_metrics_value(numbers, times):
     """Every sample has a finite value for each metric, and is worth no less if each trial is repeated."""
-    once, often = losses(numbers), losses(numbers * times)
-    assert all(np.isfinite(loss) for loss in once.values())
-    assert all(not_above(often, once).values())
-    assert all(not_above(once, losses([None] * len(numbers))).values())
+    single, often = losses(numbers), losses(numbers * times)
+    assert all(np.isfinite(loss) for loss in single.values())
+    assert all(not_above(often, single).values())
+    assert all(not_above(single, losses([None] * len(numbers))).values())
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=40), st.data())

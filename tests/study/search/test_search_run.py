@@ -101,9 +101,9 @@ def test_a_killed_or_distributed_search_has_the_same_results(search, tmp_path):
     driver = search("--cpus", "2", **blow(tmp_path / "struck", PACK_HEARD, signal.SIGKILL))
     output, _ = driver.communicate(timeout=DEADLINE_S)
     assert driver.returncode == -signal.SIGKILL, output
-    begun = record_of(tmp_path / "studies")
-    assert begun["candidates"] == undisturbed["candidates"][: len(begun["candidates"])] or not all(
-        candidate["values"] for candidate in begun["candidates"]
+    interrupted = record_of(tmp_path / "studies")
+    assert interrupted["candidates"] == undisturbed["candidates"][: len(interrupted["candidates"])] or not all(
+        candidate["values"] for candidate in interrupted["candidates"]
     )
 
     ended(search("--cpus", "2"))

@@ -120,12 +120,12 @@ def test_the_seed_of_the_sampler_changes_the_candidates():
 
 def test_results_of_another_study_are_reused(folder):
     """Stored results are reused: the same search with them trains nothing."""
-    spec, again = spec_of(), MemoryFolder()
+    spec, second_folder = spec_of(), MemoryFolder()
     search(spec, folder)
-    again.results = dict(folder.results)
-    search(spec, again)
-    assert again.trained == []
-    assert again.files == folder.files
+    second_folder.results = dict(folder.results)
+    search(spec, second_folder)
+    assert second_folder.trained == []
+    assert second_folder.files == folder.files
 
 
 def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(folder):
@@ -199,9 +199,9 @@ def test_a_search_continues_with_a_greater_budget(folder):
     """With more trials the search continues from its record, and confirms its new winner."""
     search(spec_of(), folder)
     before = read_record(spec_of(), folder)
-    more = spec_of(trials=450)
-    search(more, folder)
-    after = read_record(more, folder)
+    larger = spec_of(trials=450)
+    search(larger, folder)
+    after = read_record(larger, folder)
     assert after.candidates[: len(before.candidates)] == before.candidates
     assert sum(c.seeds for c in after.valued) > 400
     assert len(folder.trained) == len(set(folder.trained))
@@ -237,7 +237,7 @@ def test_a_damaged_record_is_named(folder):
 def test_a_record_of_an_older_version_gets_todays_values(folder):
     """Values in a record of version 1 are recomputed from its trials by the present definition."""
     settings = {"objective": ("success_rate", "solved_at"), "sampler": "NSGA-II", "confirm_candidates": 1}
-    spec, more = (spec_of(**settings, trials=trials) for trials in (100, 150))
+    spec, larger = (spec_of(**settings, trials=trials) for trials in (100, 150))
     search(spec, folder)
     today = read_record(spec, folder)
     content = json.loads(folder.files[NAME]) | {"version": 1}
@@ -246,8 +246,8 @@ def test_a_record_of_an_older_version_gets_todays_values(folder):
             candidate["values"][1] = 20_000.0
     folder.files[NAME] = json.dumps(content).encode()
     assert read_record(spec, folder) == today
-    search(more, folder)
-    after = read_record(more, folder)
+    search(larger, folder)
+    after = read_record(larger, folder)
     assert after.candidates[: len(today.candidates)] == today.candidates
     assert len(after.candidates) > len(today.candidates)
     assert json.loads(folder.files[NAME])["version"] == 2

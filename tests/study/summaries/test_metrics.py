@@ -154,9 +154,9 @@ def test_declarations_choose_the_shown_metrics():
     assert main(metrics) is None
     assert of_curves(metrics) == ("train_loss", "validation_loss")
     assert of_trials(metrics) == ["error", "train_loss"]
-    more = {**metrics, "accuracy": ACCURACY, "loss": LOSS}
-    assert main(more) == "accuracy"
-    assert of_curves(more) == ("accuracy",)
+    extended = {**metrics, "accuracy": ACCURACY, "loss": LOSS}
+    assert main(extended) == "accuracy"
+    assert of_curves(extended) == ("accuracy",)
     assert of_curves({}) == ()
 
 
@@ -177,10 +177,10 @@ def test_a_metric_is_shown_alone_or_in_its_series(places, named, has_main):
     """A metric that isn't shown alone is in a series; the series has all its metrics in ascending places."""
     errors = {f"error_at_{n}": Metric(series="error", along="number", at=n) for n in places}
     metrics = ({"loss": LOSS} if has_main else {}) | errors | {"accuracy": ACCURACY}
-    alone, (series,) = single(metrics, [f"error_at_{named}"]), series_of(metrics)
+    singles, (series,) = single(metrics, [f"error_at_{named}"]), series_of(metrics)
     first = [] if has_main else [f"error_at_{places[0]}"]
-    assert {*alone} == {*metrics} - {*errors} | {*errors} & {*first, f"error_at_{named}"}
-    assert [*alone] == [name for name in metrics if name in alone]
+    assert {*singles} == {*metrics} - {*errors} | {*errors} & {*first, f"error_at_{named}"}
+    assert [*singles] == [name for name in metrics if name in singles]
     assert (series.title, series.along, series.places) == ("error", "number", tuple(sorted(places)))
     assert series.metrics == {f"error_at_{n}": errors[f"error_at_{n}"] for n in sorted(places)}
 

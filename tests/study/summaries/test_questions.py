@@ -16,9 +16,9 @@ def test_varying_tells_every_cell_apart(demo):
     """No two cells have the same values in all varying columns."""
     summaries, labels = demo
     cells = [s.cell for s in summaries]
-    for given in (labels, {}):
-        keys = varying(cells, given)
-        assert len({tuple(value(cell, key, given) for key in keys) for cell in cells}) == len(cells)
+    for chosen_labels in (labels, {}):
+        keys = varying(cells, chosen_labels)
+        assert len({tuple(value(cell, key, chosen_labels) for key in keys) for cell in cells}) == len(cells)
 
 
 def test_a_label_stands_for_the_hyperparameters_that_move_together(demo):
@@ -65,14 +65,14 @@ def test_cells_of_a_question_are_restricted_to_the_shortest_plan():
 
 def test_an_axis_of_task_values_belongs_to_the_question():
     """Ranges of numbers are questions, whatever their names; schedules are compared."""
-    made = [
+    ranged_cells = [
         single_cell(model, low, high)
         for low, high in ((1.0, 2.0), (-2.0, -1.0))
         for model in ("NRU", "RealNPU-modified")
     ]
-    labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in made}
+    labels = {cell.id: {"range": str(cell.value("interpolation_range"))} for cell in ranged_cells}
     fields = ArithmeticFamily().question_fields
-    rows = cell_rows(summarised(results_table([]), planned=dict.fromkeys(made, 3)), labels, (), fields)
+    rows = cell_rows(summarised(results_table([]), planned=dict.fromkeys(ranged_cells, 3)), labels, (), fields)
     assert rows.methods == {"model"}
     assert len(set(rows.questions())) == 2
     cells = [published_cell("NMU", sparsity_strength=s) for s in (0.0, 1.0)]
@@ -84,5 +84,5 @@ def test_an_axis_of_task_values_belongs_to_the_question():
 def single_cell(model, low, high):
     """Build a cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((2 * low, 2 * high),)}
-    given = {"success_epsilon": None, "success_threshold": 1e-5}
-    return canonical_cell("single-module", model, {"operation": "div"} | ends | given)
+    threshold = {"success_epsilon": None, "success_threshold": 1e-5}
+    return canonical_cell("single-module", model, {"operation": "div"} | ends | threshold)

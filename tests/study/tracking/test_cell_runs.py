@@ -90,25 +90,25 @@ def test_publishing_cells_twice_writes_nothing(uri: str, monkeypatch: pytest.Mon
     """Correct values aren't written again, in cells or trials."""
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
     before = [run.to_dictionary() for kind in ("cell", "trial") for run in runs_of(uri, kind)]
-    written = counting_writes(monkeypatch)
+    writes = counting_writes(monkeypatch)
     (study,) = runs_of(uri, "study")
     sync(uri, "demo", PACKS, cells=[EARLY, LATE])
-    assert {run_id for run_id in written if run_id is not None} == {study.info.run_id}
+    assert {run_id for run_id in writes if run_id is not None} == {study.info.run_id}
     assert [run.to_dictionary() for kind in ("cell", "trial") for run in runs_of(uri, kind)] == before
 
 
 def counting_writes(monkeypatch: pytest.MonkeyPatch, *, fail_at: int = 0) -> list[str | None]:
     """Return a list that collects the run of each write; write number `fail_at` raises, like a kill."""
-    written: list[str | None] = []
+    writes: list[str | None] = []
     for name in ("create_run", "log_batch", "update_run", "set_terminated", "delete_run", "delete_tag", "set_tag"):
-        monkeypatch.setattr(MlflowClient, name, _counted(getattr(MlflowClient, name), written, fail_at))
-    return written
+        monkeypatch.setattr(MlflowClient, name, _counted(getattr(MlflowClient, name), writes, fail_at))
+    return writes
 
 
-def _counted(method: Callable[..., Any], written: list[str | None], fail_at: int) -> Callable[..., Any]:
+def _counted(method: Callable[..., Any], writes: list[str | None], fail_at: int) -> Callable[..., Any]:
     def call(self: MlflowClient, first: str, *others: Any, **named: Any) -> Any:
-        written.append(None if method.__name__ == "create_run" else first)
-        if len(written) == fail_at:
+        writes.append(None if method.__name__ == "create_run" else first)
+        if len(writes) == fail_at:
             raise OSError("killed")
         return method(self, first, *others, **named)
 
@@ -226,16 +226,16 @@ def test_a_sync_completes_an_upgrade_killed_after_any_write(
         path = tmp_path / f"{fail_at}.db"
         with closing(sqlite3.connect(tmp_path / "mlflow.db")) as old, closing(sqlite3.connect(path)) as copy:
             old.backup(copy)  # includes its write-ahead log
-        again = f"sqlite:///{path}"
+        copy_uri = f"sqlite:///{path}"
         with monkeypatch.context() as patch:
             counting_writes(patch, fail_at=fail_at)
             try:
-                sync(again, "demo", PACKS, cells=cells)
+                sync(copy_uri, "demo", PACKS, cells=cells)
                 is_killed = False
             except TrackingError:
                 pass
-        sync(again, "demo", PACKS, cells=cells)
-        as_planned(again)
-        (study,) = runs_of(again, "study")
-        assert [point.step for point in connect(again).get_metric_history(study.info.run_id, "done")] == [0, 5]
+        sync(copy_uri, "demo", PACKS, cells=cells)
+        as_planned(copy_uri)
+        (study,) = runs_of(copy_uri, "study")
+        assert [point.step for point in connect(copy_uri).get_metric_history(study.info.run_id, "done")] == [0, 5]
     assert fail_at > 20

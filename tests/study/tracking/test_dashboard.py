@@ -155,9 +155,9 @@ def test_a_studys_page_begins_with_its_finding_and_its_rates(
 ) -> None:
     """On a first visit the finding is visible, and the chart of success rates comes first."""
     points = [("success_rate", 2, 0.5), ("success_rate", 10, 1.0), ("loss_mean", 2, 0.5), ("loss_mean", 10, 1.0)]
-    made, counts = Made([solved(0)]), {"trials": 1, "done": 1, "solved": 1}
+    packs, counts = Made([solved(0)]), {"trials": 1, "done": 1, "solved": 1}
     lines = [ChartLine(LINE, "NMU", points)]
-    sync(uri, "demo", made, question="Which?", finding="NMU is best.", counts=counts, charts=lambda: lines)
+    sync(uri, "demo", packs, question="Which?", finding="NMU is best.", counts=counts, charts=lambda: lines)
     with dashboard(uri, tmp_path) as address:
         study_links = links(uri, "demo", address=address)
         assert study_links is not None

@@ -66,15 +66,15 @@ def test_an_interrupted_deletion_is_completed(uri: str, monkeypatch: pytest.Monk
     from mlflow import MlflowClient
 
     sync(uri, "demo", PACKS)
-    which = experiment_id(uri)
+    first_id = experiment_id(uri)
     with monkeypatch.context() as interrupted:
         interrupted.setattr(MlflowClient, ("rename_experiment", "delete_experiment")[steps - 1], interrupt)
         with pytest.raises(KeyboardInterrupt):
             delete(uri)
-    assert [experiment.experiment_id for experiment in experiments_of(uri, "demo")] == [which]
+    assert [experiment.experiment_id for experiment in experiments_of(uri, "demo")] == [first_id]
     delete(uri)
     assert experiments_of(uri, "demo") == []
-    assert connect(uri).get_experiment(which).lifecycle_stage == "deleted"
+    assert connect(uri).get_experiment(first_id).lifecycle_stage == "deleted"
 
 
 def interrupt(*arguments: object) -> None:

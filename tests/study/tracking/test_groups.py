@@ -67,9 +67,9 @@ def test_a_publisher_killed_within_a_group_leaves_one_run_a_trial(uri: str) -> N
     experiment.study.tag({WRITING: ",".join(pack.name for pack in GROUP[2:4])})
     for pack in GROUP[2:4]:
         experiment._write(pack, lambda trial_id, into: {})
-    again = Experiment(uri, "demo")
-    assert set(again._runs) == {result.trial.id for pack in GROUP[2:4] for result in pack.results}
-    assert again.publish(GROUP) == 2
+    second = Experiment(uri, "demo")
+    assert set(second._runs) == {result.trial.id for pack in GROUP[2:4] for result in pack.results}
+    assert second.publish(GROUP) == 2
     assert set(trials_in(uri).values()) == {1}
     assert len(trials_in(uri)) == len(GROUP)
 
@@ -110,8 +110,8 @@ def test_a_killed_publisher_is_noticed_and_forgotten(uri: str) -> None:
     assert killed.study.is_alone(runs_of(uri, "study"))
     sync(uri, "demo", SINGLE)
     assert publisher_tags(uri) == []
-    again = Experiment(uri, "demo")
-    assert again.study.is_alone(runs_of(uri, "study"))
+    second = Experiment(uri, "demo")
+    assert second.study.is_alone(runs_of(uri, "study"))
     assert len(publisher_tags(uri)) == 1
     assert not killed.study.is_alone(runs_of(uri, "study"))
 

@@ -136,17 +136,17 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing(uri: str) -> None:
 
 def test_an_interrupted_publisher_counts_unpublished_trials(uri: str) -> None:
     """A close without waiting returns the number of stored trials that aren't published yet."""
-    begun, go_on = threading.Event(), threading.Event()
+    has_begun, go_on = threading.Event(), threading.Event()
 
     class Slow(Made):
         def curves(self, name: str) -> list[Curve]:
-            begun.set()
+            has_begun.set()
             go_on.wait(READY_S)
             return super().curves(name)
 
     publisher = Publisher(uri, "demo", Slow([solved(seed) for seed in range(10)])).__enter__()
     publisher.catch_up()
-    assert begun.wait(READY_S)
+    assert has_begun.wait(READY_S)
     assert publisher.close(0.0) == 10
     go_on.set()
     publisher.close(60)

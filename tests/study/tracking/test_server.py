@@ -61,8 +61,8 @@ def test_a_study_on_a_server_with_passwords(service: Service, tmp_path: Path) ->
     assert study_links is not None
     assert study_links.study.startswith(uri)
     (study,) = runs_of(uri, "study", "first")
-    kept = connect(uri).list_artifacts(study.info.run_id)
-    assert {file.path for file in kept} == {"report", "spec.yaml"}
+    artifacts = connect(uri).list_artifacts(study.info.run_id)
+    assert {file.path for file in artifacts} == {"report", "spec.yaml"}
     assert study.info.artifact_uri.startswith("mlflow-artifacts:/")
 
 
@@ -111,14 +111,14 @@ def test_no_process_argument_holds_a_password(service: Service) -> None:
     assert not [secret for secret in secrets if secret in output]
 
 
-@pytest.mark.parametrize("which", ["mlflow", "postgres"])
-def test_a_server_killed_and_restarted_within_a_study(which: str, service: Service) -> None:
+@pytest.mark.parametrize("killed", ["mlflow", "postgres"])
+def test_a_server_killed_and_restarted_within_a_study(killed: str, service: Service) -> None:
     """After SIGKILL during writing and a restart, the same publisher publishes everything.
 
     Messages announce the outage and its end.
     """
-    uri, study = service.mlflow.address, f"killed-{which}"
-    server = getattr(service, which)
+    uri, study = service.mlflow.address, f"killed-{killed}"
+    server = getattr(service, killed)
     messages: list[str] = []
     went, is_back = threading.Event(), threading.Event()
 
@@ -221,8 +221,8 @@ def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> 
     os.kill(dashboard.process.pid, signal.SIGTERM)
     assert dashboard.process.wait(READY_S) == 0
     assert not ready()
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _has_argument(path, str(port))]
-    assert not left
+    remaining = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _has_argument(path, str(port))]
+    assert not remaining
 
 
 def _has_argument(path: Path, word: str) -> bool:

@@ -160,9 +160,9 @@ def test_a_published_pack_is_not_read_or_written_again(uri: str) -> None:
     assert [experiment.publish([packs.pack(name)]) for name in packs.names()] == [2] * 3
     (study,) = runs_of(uri, "study")
     assert len(marks_of(study.data.tags)) == 3
-    again = Experiment(uri, "demo")
-    assert not again._runs
-    assert again.publish([packs.pack(name) for name in packs.names()]) == 0
+    second = Experiment(uri, "demo")
+    assert not second._runs
+    assert second.publish([packs.pack(name) for name in packs.names()]) == 0
     assert packs.read == 3
     assert {run.data.tags[PACK] for run in runs_of(uri)} == {"pack-0", "pack-2", "pack-4"}
 
@@ -191,8 +191,8 @@ def test_trials_of_a_removed_pack_arent_published_twice(uri: str) -> None:
     """Trials of a removed pack that are now in another pack are found by the unused mark, and published once."""
     results = [solved(seed) for seed in range(4)]
     sync(uri, "demo", Made(results, size=2))
-    again = [solved(seed, training_s=2.0) for seed in range(4)]
-    with Publisher(uri, "demo", Made(again, size=4)) as publisher:
+    retrained = [solved(seed, training_s=2.0) for seed in range(4)]
+    with Publisher(uri, "demo", Made(retrained, size=4)) as publisher:
         publisher.catch_up()
     assert publisher.trouble is None
     assert sorted(run.data.metrics["training_s"] for run in runs_of(uri)) == [2.0] * 4

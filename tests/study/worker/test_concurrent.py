@@ -26,10 +26,10 @@ def test_concurrent_packs_have_the_results_of_single_ones(tmp_path):
     folder, work = work_in(tmp_path / "together")
     events = [event for together in concurrently(work, packs) for event in together]
     assert sorted(e.pack_id for e in events if isinstance(e, PackDone)) == sorted(pack.id for pack in packs)
-    alone, work = work_in(tmp_path / "alone")
+    folder_alone, work = work_in(tmp_path / "alone")
     for pack in packs:
         assert list(concurrently(work, [pack]))[-1] == [PackDone(pack.id)]
-    assert bits(folder) == bits(alone)
+    assert bits(folder) == bits(folder_alone)
 
 
 def test_a_crash_lets_the_others_end():

@@ -222,8 +222,8 @@ def test_progress_says_where_a_worker_began(tmp_path):
     training = ENGINES["torch"].start(pack, device="cpu")
     training.advance(0.0)
     folder.save_checkpoint(training.checkpoint())
-    again = next(step for step in work(pack) if isinstance(step, Progress))
-    assert again.begun_at == training.checkpoint().iteration > 0
+    resumed = next(step for step in work(pack) if isinstance(step, Progress))
+    assert resumed.begun_at == training.checkpoint().iteration > 0
     assert next(step for step in work(small_pack(1)) if isinstance(step, Progress)).begun_at == 0
 
 

@@ -15,8 +15,8 @@ from tasks.arithmetic.cell import typed_cell
 def single(operation, low, high, **values):
     """Build a typed cell of the single-module task with inputs between two numbers."""
     ends = {"interpolation_range": ((low, high),), "extrapolation_range": ((-6.0, -2.0), (2.0, 6.0))}
-    given = {"success_epsilon": None, "success_threshold": 1e-5}
-    return typed_cell(canonical_cell("single-module", "NRU", {"operation": operation} | ends | given | values))
+    threshold = {"success_epsilon": None, "success_threshold": 1e-5}
+    return typed_cell(canonical_cell("single-module", "NRU", {"operation": operation} | ends | threshold | values))
 
 
 def test_division_around_zero_has_a_caution_with_its_frequency():

@@ -128,15 +128,15 @@ def test_a_study_is_trained_read_and_repeated(lab: Path) -> None:
     assert study.verify(share=1.0).differing == []
     assert "nothing is left to do" in str(load(STUDY, tracking_uri="off").plan(quick=True))
     shutil.move(lab / "mylab", lab.parent / "away")
-    again = open_study("mine")
-    assert again.cells().equals(study.cells())
-    assert all(path.exists() for path in again.report("report"))
+    reopened = open_study("mine")
+    assert reopened.cells().equals(study.cells())
+    assert all(path.exists() for path in reopened.report("report"))
     declared = (Path("studies") / "mine" / "declared.json").read_text()
     family = declared_family(declared)
     assert (family.own_code, json.loads(family.to_json())) == (json.loads(declared)["code"], json.loads(declared))
-    trial = again.trials().query("model == @MINE")["trial_id"].iloc[0]
+    trial = reopened.trials().query("model == @MINE")["trial_id"].iloc[0]
     with pytest.raises(InputError, match="is your own code; without --script"):
-        again.script(trial)
+        reopened.script(trial)
 
 
 @pytest.mark.parametrize(

@@ -135,12 +135,12 @@ def test_a_generator_that_returns_something_is_refused():
 @pytest.mark.parametrize(("iterations", "expected"), [(None, [0, 10, 20, 30]), (20, [0, 10, 20]), (25, [0, 10, 20])])
 def test_iterations_bound_a_generator(iterations, expected):
     """No step beyond the bound is reported; the generator is closed before it computes another step."""
-    begun, ends = [], []
+    started, ends = [], []
 
     def train(seed):
         try:
             for step in range(0, 40, 10):
-                begun.append(step)
+                started.append(step)
                 yield report(step)
         finally:
             ends.append("closed")
@@ -148,7 +148,7 @@ def test_iterations_bound_a_generator(iterations, expected):
     call = call_of(train, iterations=iterations)
     assert [step.step for step in iter(call.next_step, None)] == expected
     assert ends == ["closed"]
-    assert begun == ([0, 10, 20] if iterations == 20 else [0, 10, 20, 30])
+    assert started == ([0, 10, 20] if iterations == 20 else [0, 10, 20, 30])
     assert call.next_step() is None
 
 

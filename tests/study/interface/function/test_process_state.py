@@ -82,11 +82,11 @@ def test_a_drawing_backend_is_put_back():
 
 def test_a_deleted_folder_is_accepted(tmp_path):
     """A deleted folder is accepted, both as the folder to restore and as the current folder."""
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    os.chdir(gone)
+    deleted = tmp_path / "gone"
+    deleted.mkdir()
+    os.chdir(deleted)
     before = ProcessState.now()
-    gone.rmdir()
+    deleted.rmdir()
     between = ProcessState.now()
     os.chdir(tmp_path)
     before.restore()

@@ -33,9 +33,9 @@ def test_arrays_come_back(dtype, shape):
     """Arrays and numpy scalars keep dtype, shape and bits."""
     array = np.ones(shape, dtype)
     for value in (array, array.ravel()[:1].astype(dtype)[0] if array.size else array):
-        again = state_of(state_arrays([value]))[0]
-        assert (type(again), again.dtype, again.shape) == (type(value), value.dtype, value.shape)
-        assert again.tobytes() == value.tobytes()
+        restored = state_of(state_arrays([value]))[0]
+        assert (type(restored), restored.dtype, restored.shape) == (type(value), value.dtype, value.shape)
+        assert restored.tobytes() == value.tobytes()
 
 
 def test_a_network_and_its_optimiser_come_back():
@@ -44,12 +44,12 @@ def test_a_network_and_its_optimiser_come_back():
     optimiser = torch.optim.Adam(network.parameters())
     network(torch.ones(2)).sum().backward()
     optimiser.step()
-    again = state_of(state_arrays({"network": network.state_dict(), "optimiser": optimiser.state_dict()}))
+    restored = state_of(state_arrays({"network": network.state_dict(), "optimiser": optimiser.state_dict()}))
     other = torch.nn.Linear(2, 2)
-    other.load_state_dict(again["network"])
-    torch.optim.Adam(other.parameters()).load_state_dict(again["optimiser"])
+    other.load_state_dict(restored["network"])
+    torch.optim.Adam(other.parameters()).load_state_dict(restored["optimiser"])
     assert all(map(torch.equal, other.parameters(), network.parameters()))
-    assert torch.equal(again["optimiser"]["state"][0]["exp_avg"], optimiser.state_dict()["state"][0]["exp_avg"])
+    assert torch.equal(restored["optimiser"]["state"][0]["exp_avg"], optimiser.state_dict()["state"][0]["exp_avg"])
 
 
 def test_states_of_generators_come_back():

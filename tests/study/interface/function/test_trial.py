@@ -105,15 +105,15 @@ def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end()
 
 def test_code_after_the_last_report_still_runs():
     """At `iterations` the function is asked to stop, not cut off: it may still draw a picture."""
-    done = []
+    ended_seeds = []
 
     def train(seed, trial):
         while not trial.should_stop:
             trial.report(loss=0)
-        done.append(trial.seed)
+        ended_seeds.append(trial.seed)
 
     assert [step.step for step in reports(train, iterations=4)] == [0, 1, 2, 3, 4]
-    assert done == [3]
+    assert ended_seeds == [3]
 
 
 @pytest.mark.parametrize("ending", ["iterations", "nan", "close"])

@@ -41,10 +41,10 @@ def whole(x):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """Print if the function was on disk, if it was loaded or compiled, and its code with addresses set to 0."""
-    kept = is_on_disk(whole)
+    was_on_disk = is_on_disk(whole)
     address = whole(np.ones(1, np.float32))
     code = ctypes.string_at(address, _BYTES).replace(address.to_bytes(8, "little"), bytes(8))
-    print("kept" if kept else "new", "loaded" if whole.stats.cache_hits else "compiled", code.hex())
+    print("kept" if was_on_disk else "new", "loaded" if whole.stats.cache_hits else "compiled", code.hex())
 
 
 if __name__ == "__main__":

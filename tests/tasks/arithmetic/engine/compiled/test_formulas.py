@@ -15,9 +15,9 @@ _CORNERS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, np.inf,
 
 
 @nb.njit(error_model="numpy")
-def _each(which, x, y):  # type: ignore[no-untyped-def]
+def _each(name, x, y):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
-        y[k] = intrinsics.floor(x[k]) if which == "floor" else intrinsics.root(x[k])
+        y[k] = intrinsics.floor(x[k]) if name == "floor" else intrinsics.root(x[k])
 
 
 @pytest.mark.parametrize(("name", "expected"), [("floor", np.floor), ("root", np.sqrt)])
@@ -29,9 +29,9 @@ def test_floor_and_root_are_numpys_bits(name, expected):
     y = np.empty_like(x)
     _each(name, x, y)
     with np.errstate(invalid="ignore"):
-        wanted = expected(x)
-    np.testing.assert_array_equal(y, wanted)
-    np.testing.assert_array_equal(np.signbit(y[y == 0]), np.signbit(wanted[wanted == 0]))
+        exact = expected(x)
+    np.testing.assert_array_equal(y, exact)
+    np.testing.assert_array_equal(np.signbit(y[y == 0]), np.signbit(exact[exact == 0]))
 
 
 @nb.njit(error_model="numpy")
@@ -69,9 +69,9 @@ _WEIGHTS = np.append(np.arange(-160, 161, dtype=np.float32) / 64, np.float32(np.
 
 
 @nb.njit(error_model="numpy")
-def _slopes(which, w, of_nau, squared, slope):  # type: ignore[no-untyped-def]
+def _slopes(name, w, of_nau, squared, slope):  # type: ignore[no-untyped-def]
     for k in range(len(w)):
-        if which == "sparsity":
+        if name == "sparsity":
             slope[k] = f.sparsity_slope(w[k], of_nau, squared)
         else:
             slope[k] = f.out_of_bounds_slope(w[k], of_nau, squared)

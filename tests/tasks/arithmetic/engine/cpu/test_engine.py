@@ -141,10 +141,10 @@ def test_every_rule_agrees_with_the_torch_engine(model, rule):
 def test_threads_change_no_bit():
     """A pack has the same results on any number of threads."""
     pack = Pack(tuple(Trial(small_cell(), seed) for seed in SEEDS))
-    alone = trajectory(FusedEngine(), pack)
+    one_thread = trajectory(FusedEngine(), pack)
     for threads in (2, 5, 40):
         shared = trajectory(FusedEngine(threads), pack)
-        assert all((shared[name] == alone[name]).all() for name in alone)
+        assert all((shared[name] == one_thread[name]).all() for name in one_thread)
 
 
 def test_a_checkpoint_of_another_order_of_sums_is_discarded():
@@ -272,24 +272,24 @@ print(products._TALL, digest.hexdigest())
 
 def test_tiles_change_no_bit(tmp_path):
     """Products have the same bits with the tiles for AVX-512 and with the others."""
-    told = []
+    printed = []
     for width in ("wide", "narrow"):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / width)}
         words = [sys.executable, "-c", _DIGEST, width]
         completed = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
-        told.append(completed.stdout.split())
-    assert [tall for tall, _ in told] == ["2", "1"]
-    assert told[0][1] == told[1][1]
+        printed.append(completed.stdout.split())
+    assert [tall for tall, _ in printed] == ["2", "1"]
+    assert printed[0][1] == printed[1][1]
 
 
 @nb.njit(error_model="numpy")
-def _each(which, x, y):  # type: ignore[no-untyped-def]
+def _each(index, x, y):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
-        if which == 0:
+        if index == 0:
             y[k] = math.exp(x[k])
-        elif which == 1:
+        elif index == 1:
             y[k] = math.expm1(x[k])
-        elif which == 2:
+        elif index == 2:
             y[k] = math.log(x[k])
         else:
             y[k] = math.tanh(x[k])

@@ -37,10 +37,10 @@ def test_bits_are_those_of_the_emulation(model: str, sizes: tuple[int, int, int]
     trials = [Trial(member, seed) for seed, count in enumerate((4, 2, 1)) for member in cells[:count]]
     states = []
     for blocks in (CudaBlocks, EmulatedBlocks):
-        arrays, which = GpuArrays(trials, None, blocks), np.arange(len(trials))
-        arrays.update(which, 0, 25)
-        arrays.update(which[1:], 25, 5)
-        evaluation = arrays.evaluate(which)()
+        arrays, indices = GpuArrays(trials, None, blocks), np.arange(len(trials))
+        arrays.update(indices, 0, 25)
+        arrays.update(indices[1:], 25, 5)
+        evaluation = arrays.evaluate(indices)()
         states.append(arrays.state() | evaluation)
     for name, value in states[1].items():
         np.testing.assert_array_equal(states[0][name], value, err_msg=name)

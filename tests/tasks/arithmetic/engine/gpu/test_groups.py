@@ -36,10 +36,10 @@ def cells_of(name: str) -> list[Cell]:
 def trained(trials: Sequence[Trial], most: int, *, backwards: bool = False) -> Bits:
     """Train trials in blocks of at most `most`; the first trial stops after 12 of 20 updates."""
     arrays = GpuArrays(trials, None, partial(EmulatedBlocks, most=most, backwards=backwards))
-    which = np.arange(len(trials))
-    arrays.update(which, 0, 12)
-    arrays.update(which[1:], 12, 8)
-    return arrays.state() | arrays.evaluate(which)()
+    indices = np.arange(len(trials))
+    arrays.update(indices, 0, 12)
+    arrays.update(indices[1:], 12, 8)
+    return arrays.state() | arrays.evaluate(indices)()
 
 
 def assert_same(actual: Bits, expected: Bits, order: Sequence[int]) -> None:
@@ -61,7 +61,7 @@ def test_a_trial_has_the_same_bits_in_a_block_and_alone(name):
 def test_nan_in_one_trial_of_a_block_touches_no_other():
     """A trial with NaN weights doesn't change the trials that share its rows."""
     trials = [Trial(cell, 3) for cell in cells_of("NMU, hidden 10")[:4]]
-    which, states = np.arange(4), []
+    indices, states = np.arange(4), []
     for poisoned in (False, True):
         arrays = GpuArrays(trials, None, EmulatedBlocks)
         state = arrays.state()
@@ -69,8 +69,8 @@ def test_nan_in_one_trial_of_a_block_touches_no_other():
             for array in state.values():
                 array[1] = np.nan
         arrays = GpuArrays(trials, state, EmulatedBlocks)
-        arrays.update(which, 0, 10)
-        states.append(arrays.state() | arrays.evaluate(which)())
+        arrays.update(indices, 0, 10)
+        states.append(arrays.state() | arrays.evaluate(indices)())
     assert states[1]["has_nan"].tolist() == [0, 1, 0, 0]
     for name in states[0].keys() - {"has_nan"}:
         assert states[0][name][[0, 2, 3]].tobytes() == states[1][name][[0, 2, 3]].tobytes(), name
@@ -79,19 +79,19 @@ def test_nan_in_one_trial_of_a_block_touches_no_other():
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.integers(1, 5), st.randoms())
 def test_each_trial_is_in_one_block_with_its_rows(rows, most, random):
     """Each trial is in one block; blocks have equal rows and at most `most` trials, and are as few as possible."""
-    seen = np.array(rows, np.int64)
-    which = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
-    dealt = deal(which, seen, most)
+    row_numbers = np.array(rows, np.int64)
+    indices = np.array(random.sample(range(len(rows)), random.randint(1, len(rows))), np.uint64)
+    dealt = deal(indices, row_numbers, most)
     blocks = [block.tolist() for array in dealt for block in array]
-    assert sorted(place for block in blocks for place in block) == sorted(which.tolist())
+    assert sorted(place for block in blocks for place in block) == sorted(indices.tolist())
     assert all(len(block) <= most and len({rows[place] for place in block}) == 1 for block in blocks)
-    counts = np.unique(seen[which.astype(np.int64)], return_counts=True)[1]
+    counts = np.unique(row_numbers[indices.astype(np.int64)], return_counts=True)[1]
     assert len(blocks) == sum(-(-count // most) for count in counts.tolist())
     assert len({array.shape[1] for array in dealt}) == len(dealt) <= most
 
 
 def test_rows_are_the_same_for_equal_seeds_and_ranges_only():
     """Trials have different rows if their ranges or any bits of their seeds differ."""
-    low, two = ((1.0, 2.0),), ((-2.0, -1.0), (1.0, 2.0))
+    low, two_intervals = ((1.0, 2.0),), ((-2.0, -1.0), (1.0, 2.0))
     seeds = np.array([1, 1, 1, 1 + (1 << 32)], np.uint64)
-    assert same_rows(seeds, [low, low, two, low]).tolist() == [0, 0, 1, 2]
+    assert same_rows(seeds, [low, low, two_intervals, low]).tolist() == [0, 0, 1, 2]

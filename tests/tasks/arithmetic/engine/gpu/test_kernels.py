@@ -82,12 +82,12 @@ def test_machine_code_is_kept_on_disk(tmp_path, monkeypatch):
     codes = compiled("NMU")[1]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert device._read_cache(b"one") is None
-    kept = device._write_cache(b"one", codes)
-    assert device._read_cache(b"one") == kept == tuple(bytes(code.code) for code in codes)
+    cached_code = device._write_cache(b"one", codes)
+    assert device._read_cache(b"one") == cached_code == tuple(bytes(code.code) for code in codes)
     assert device._read_cache(b"two") is None
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert device._write_cache(b"one", codes) == kept
+    assert device._write_cache(b"one", codes) == cached_code
     assert device._read_cache(b"one") is None
 
 

@@ -70,13 +70,13 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 def test_an_update_is_that_of_the_fused_engine(cell):
     """Evaluation, gradient and update agree with those of the fused CPU engine up to the last bits."""
     trials = [Trial(cell, seed) for seed in range(3)]
-    gpu_arrays, cpu_arrays, which = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
-    metrics = gpu_arrays.evaluate(which)()
+    gpu_arrays, cpu_arrays, indices = GpuArrays(trials, None, EmulatedBlocks), CpuArrays(trials), np.arange(3)
+    metrics = gpu_arrays.evaluate(indices)()
     assert not metrics.pop("has_nan").any()
-    for name, value in cpu_arrays.evaluate(which).items():
+    for name, value in cpu_arrays.evaluate(indices).items():
         np.testing.assert_allclose(metrics[name], value, rtol=2e-6, err_msg=name)
-    gpu_arrays.update(which, 20, 1)
-    cpu_arrays.update(which, 20, 1)
+    gpu_arrays.update(indices, 20, 1)
+    cpu_arrays.update(indices, 20, 1)
     for name, value in cpu_arrays.state().items():
         largest = float(np.abs(value).max())
         np.testing.assert_allclose(gpu_arrays.state()[name], value, rtol=0, atol=2e-4 * largest, err_msg=name)
@@ -84,11 +84,11 @@ def test_an_update_is_that_of_the_fused_engine(cell):
 
 def test_the_order_of_threads_is_of_no_consequence(cell):
     """Threads in reverse order give the same bits, since no phase reads other threads' writes of the same phase."""
-    trials, which, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
+    trials, indices, states = [Trial(cell, seed) for seed in range(2)], np.arange(2), []
     for backwards in (False, True):
         arrays = GpuArrays(trials, None, partial(EmulatedBlocks, backwards=backwards))
-        arrays.update(which, 0, 25)
-        states.append(arrays.state() | arrays.evaluate(which)())
+        arrays.update(indices, 0, 25)
+        states.append(arrays.state() | arrays.evaluate(indices)())
     for name, value in states[0].items():
         assert value.tobytes() == states[1][name].tobytes(), name
 
@@ -104,13 +104,13 @@ def test_inputs_are_the_bits_of_the_stream(ranges):
     low, width = [ranges[0][0], ranges[-1][0]], ranges[0][1] - ranges[0][0]
     interval = torch.tensor([low], dtype=torch.float32), torch.tensor([width], dtype=torch.float32)
     expected = inputs(torch.tensor([seed]), *interval, 40, 70, iteration, Purpose.TRAIN)[0].numpy().T
-    layout, two = _layout_of(cell), len(ranges) > 1
+    layout, has_two_intervals = _layout_of(cell), len(ranges) > 1
     for trials in (1, 3):
-        made = [
-            _drawn(layout, seed, np.float32(low), np.float32(width), iteration, turn, two, trials)
+        passes = [
+            _drawn(layout, seed, np.float32(low), np.float32(width), iteration, turn, has_two_intervals, trials)
             for turn in range(layout.passes)
         ]
-        rows = np.concatenate(made)
+        rows = np.concatenate(passes)
         assert rows[:70].tobytes() == expected.tobytes()
         assert (rows[70:] == expected[0]).all()
 
@@ -126,7 +126,14 @@ def _layout_of(cell: Cell) -> Layout:
 
 
 def _drawn(
-    layout: Layout, seed: int, low: Any, width: np.float32, iteration: int, turn: int, two: bool, trials: int
+    layout: Layout,
+    seed: int,
+    low: Any,
+    width: np.float32,
+    iteration: int,
+    turn: int,
+    has_two_intervals: bool,
+    trials: int,
 ) -> np.ndarray:
     """Run the drawing phase for all threads, and return the inputs, [rows, features]."""
     draw, threads = new_draw(layout), layout.threads
@@ -138,7 +145,13 @@ def _drawn(
 
     keys = round_keys(np.array([seed], np.uint64))[0]
     x = np.zeros(layout.size(trials), np.float32)
-    run(x, turn, iteration, BlockStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), two), trials)
+    run(
+        x,
+        turn,
+        iteration,
+        BlockStream(keys[0], keys[1], low[0], low[1], width * np.float32(2.0**-24), has_two_intervals),
+        trials,
+    )
     inputs = x[layout.at_inputs : layout.at_inputs + layout.plane]
     return inputs.reshape(layout.rows, layout.stride)[:, : layout.features]
 

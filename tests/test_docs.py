@@ -76,7 +76,7 @@ YAML_BLOCKS = yaml_blocks()
 
 
 @every_document
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_have_targets(path: Path) -> None:
     """Every relative link leads to a file, and its anchor to a heading."""
     text = path.read_text(encoding="utf-8")
     for link in _LINK.findall(_FENCE.sub("", text)):

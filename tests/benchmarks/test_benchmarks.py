@@ -405,7 +405,7 @@ def test_numbers_of_cores_end_with_all():
 
 
 @pytest.mark.parametrize("model", KNOWN)
-def test_the_plain_loop_computes_what_the_network_does(model):
+def test_the_plain_loop_computes_the_networks_numbers(model):
     """Plain layers and regulariser give the numbers and gradients of the project's units."""
     torch.manual_seed(1)
     network, x = Network(MODELS[model], 100, 3), torch.empty(16, 100).uniform_(1, 2)
@@ -561,7 +561,7 @@ def test_the_least_coverage_is_that_of_the_hardest_distribution():
 
 
 @pytest.mark.parametrize("solved", [0, 3, 20])
-def test_the_score_interval_is_wilsons_where_a_success_saves_all(solved):
+def test_the_score_interval_is_wilsons_for_immediate_success(solved):
     """If trials succeed at once or never, the interval of the time saved equals Wilson's of the success rate."""
     times = np.array([[0.0] * solved + [1.0] * (20 - solved)])
     bounds = 1 - restricted.score(times, times < 1)[0, ::-1]
@@ -716,7 +716,7 @@ def run_small(name: str, seeds: str, root: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
+def test_a_replayed_study_requests_the_trials_of_a_run(tmp_path):
     """Under both rules, the revealed trials are those that `study run` trains, and their number is reported."""
     every = run_small("every", "24", tmp_path / "every")
     words = ["--store", str(tmp_path / "every"), "--study", "every", "--batch", "6", "--half-width", "0.2"]
@@ -736,7 +736,7 @@ def test_a_study_played_again_asks_for_what_a_run_asks_for(tmp_path):
         assert table.count("\n") == len(rows) + 1
 
 
-def test_verdicts_that_differ_are_seen():
+def test_different_verdicts_are_detected():
     """An interval without the rate of all seeds is a disagreement, and so is a difference with the other sign."""
     cell = published_cell("NMU", 4, 2)
     fixed = CellSummary(cell=cell, seeds=400, solved=200, unsolved=200, success_rate=0.5)
@@ -754,7 +754,7 @@ def test_verdicts_that_differ_are_seen():
     assert until.apart_row("", fixed, fixed, unsure)["agrees"] == "yes"
 
 
-def test_documents_show_what_was_measured():
+def test_documents_show_the_measured_tables():
     """The documents' tables equal those made from the CSV files, and each table occurs once."""
     texts = [page.read_text(encoding="utf-8") for page in tables.PAGES]
     assert [tables.written(text) for text in texts] == texts

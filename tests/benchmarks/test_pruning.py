@@ -24,7 +24,7 @@ class OneOf:
 CURVES = [[float(worth)] * STEPS for worth in (3, 1, 2, 4)]
 
 
-def test_a_replay_counts_steps_and_says_what_was_lost() -> None:
+def test_a_replay_counts_steps_and_losses() -> None:
     assert replay(CURVES, Never()) == Replay(saved=0.0, stopped_winner=False, share_better=0.0)
     assert replay(CURVES, OneOf({0, 3}, 9)) == Replay(pytest.approx((STEPS - 9) / STEPS / 2), False, 0.0)
     assert replay(CURVES, OneOf({1}, 1)).share_better == 0.25

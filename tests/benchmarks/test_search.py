@@ -107,7 +107,7 @@ def test_rows_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("shift", "is_clear"), [(0.0, False), (0.2, True)])
-def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_clear: bool) -> None:
+def test_the_table_distinguishes_only_different_methods(shift: float, is_clear: bool) -> None:
     """The p-value is large for a method as good as the search, and small for a better one."""
     rates = np.random.default_rng(1).uniform(0.5, 0.7, (2, 20)) + np.array([[0.0], [shift]])
     rows = [
@@ -120,7 +120,7 @@ def test_the_table_tells_methods_apart_only_where_they_differ(shift: float, is_c
     assert (float(better.split()[0]) > 0.95) == is_clear
 
 
-def test_a_search_in_memory_picks_what_a_run_finds(tmp_path: Path) -> None:
+def test_a_search_in_memory_picks_the_winner_of_a_run(tmp_path: Path) -> None:
     text = RIDGE.file.read_text(encoding="utf-8").replace(
         "trials: 600, confirm_seeds: 200", "trials: 200, confirm_seeds: 9"
     )

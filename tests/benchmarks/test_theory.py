@@ -67,7 +67,7 @@ def test_exact_moments_agree_with_the_simulation(stored_moments: list[dict[str, 
     assert compared > 700
 
 
-def test_few_inputs_near_0_make_the_variance_there(stored_moments: list[dict[str, str]]) -> None:
+def test_few_inputs_near_0_cause_most_of_the_variance(stored_moments: list[dict[str, str]]) -> None:
     """With inputs around 0, a simulation has NAC•'s mean, and misses most of its variance."""
     case = {"weights": "tanh σ", "hidden": "2", "weight_variance": "0.1", "input_variance": "0.0833333"}
     stored = {
@@ -79,7 +79,7 @@ def test_few_inputs_near_0_make_the_variance_there(stored_moments: list[dict[str
     assert stored["Var[z]"][1] > 5 * stored["Var[z]"][0]
 
 
-def test_integrals_are_those_of_a_fine_grid() -> None:
+def test_integrals_equal_sums_over_a_fine_grid() -> None:
     """A NAC•'s exact moments equal sums over a fine grid of inputs and weights, on both sides of 0."""
     case, mean = moments.Case("NAC-mul", moments.UNIFORM, 2, 0.05, 1.0), 0.5
     sizes = np.concatenate([[0.0], np.logspace(-12, np.log10(np.sqrt(3) + mean), 4001)])
@@ -96,7 +96,7 @@ def test_integrals_are_those_of_a_fine_grid() -> None:
     assert exact["Var[z]"] == pytest.approx((ends @ second) ** 2 - (ends @ first) ** 4, rel=5e-3)
 
 
-def test_the_simulated_passes_are_those_of_the_units() -> None:
+def test_the_simulated_passes_equal_the_units() -> None:
     """Outputs equal the units' formulas, and derivatives equal finite differences."""
     rng, step = np.random.default_rng(1), 1e-6
     z, weight = rng.uniform(0.5, 2, (3, 40)), rng.uniform(0, 1, (3, 40))

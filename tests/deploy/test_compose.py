@@ -40,7 +40,7 @@ def secrets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_docker_compose_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+def test_docker_compose_refuses_unknown_keys(tmp_path: Path) -> None:
     """Docker Compose rejects a misspelt key by its schema."""
     wrong = tmp_path / "compose.yaml"
     wrong.write_text(FILE.read_text().replace("healthcheck: &ray-health", "heathcheck: &ray-health", 1))
@@ -140,7 +140,7 @@ def test_secrets_are_made_once_for_their_owner_alone(secrets_folder: Path) -> No
     assert before == {path: path.read_bytes() for path in sorted((secrets_folder / "secrets").iterdir())}
 
 
-def test_the_certificate_names_whom_it_was_made_for(secrets_folder: Path) -> None:
+def test_the_certificate_has_the_given_names(secrets_folder: Path) -> None:
     """The certificate is trusted for localhost and the given name, and its key is its own."""
     names = subprocess.run(
         ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in", secrets_folder / "secrets" / "tls.crt"],

@@ -193,7 +193,7 @@ def test_ray_of_kubernetes_starts_with_known_options() -> None:
     assert {f"--{name}" for name in names} <= options("ray", "start")
 
 
-def test_smoke_starts_what_compose_starts() -> None:
+def test_smoke_starts_the_servers_of_compose() -> None:
     """The smoke test starts its servers with compose's options and settings, except for paths and addresses."""
     services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
     smoke = code(DEPLOY / "service.py")
@@ -431,7 +431,7 @@ def started_by_slurm(secrets: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_slurm_takes_secrets_as_they_are(tmp_path: Path) -> None:
+def test_slurm_passes_secrets_on_unchanged(tmp_path: Path) -> None:
     """Secrets with shell characters are passed on unchanged; a line other than NAME=value is refused, and not shown."""
     secrets = tmp_path / "secrets"
     secrets.write_text("# the store's\n\nSTUDY_BIN=/a b&$(id)'==")

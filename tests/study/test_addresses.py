@@ -115,7 +115,7 @@ def test_an_optuna_storage_repeats_no_secret(tmp_path):
     assert all(map(is_clean, messages))
 
 
-def test_an_address_without_a_secret_stays_whole():
+def test_an_address_without_a_secret_is_unchanged():
     """An address without user and query is shown unchanged."""
     for address in (
         "https://host:5000/mlflow",
@@ -146,7 +146,7 @@ def test_addresses_mean_the_same_in_every_working_directory(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("address", ["s3://bucket/studies", "http://head:5000", "off", "databricks"])
-def test_other_addresses_stay_as_they_are(address: str) -> None:
+def test_other_addresses_are_unchanged(address: str) -> None:
     """Addresses of servers, and keywords, stay as they are."""
     assert Options("s3://bucket/studies", address).tracking_uri == address
     assert Where("s3://bucket/studies").store == "s3://bucket/studies"

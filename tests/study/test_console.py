@@ -52,7 +52,7 @@ def table(text: str) -> Table:
 @pytest.mark.parametrize(
     "renderable", [ROUGH, Text(ROUGH, style="bold"), table(ROUGH), checks_table([Check(ROUGH, "failed", ROUGH, ROUGH)])]
 )
-def test_a_text_is_printed_as_it_is(renderable):
+def test_a_text_is_printed_literally(renderable):
     """In texts and tables, brackets are kept, and escape sequences are printed as visible characters."""
     output = printed(renderable)
     assert r"Is x in [/a/b] [bold]larger[/]? \x1b[2J\x1b]0;title\x07\x9b1m\u202e :smile:" in output.replace(
@@ -63,7 +63,7 @@ def test_a_text_is_printed_as_it_is(renderable):
 
 
 @given(st.text(st.characters(), max_size=40))
-def test_no_text_steers_a_terminal(text):
+def test_control_characters_are_made_visible(text):
     """Only tabs and line ends are kept of unprintable characters; printing the output again gives the same text."""
     output = visible(text)
     assert all(c in "\n\t" or not (ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000) for c in output)
@@ -71,7 +71,7 @@ def test_no_text_steers_a_terminal(text):
     assert output == text or not text.isprintable()
 
 
-def test_waiting_names_what_it_waits_for():
+def test_the_line_of_a_wait_is_printed_literally():
     """The line of a wait prints a name with brackets unchanged."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
     with waiting(console, "stopping [/a]"):

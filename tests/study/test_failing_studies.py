@@ -60,7 +60,7 @@ def run(*words: str, code: int) -> str:
     return result.output
 
 
-def test_reasons_are_where_users_look() -> None:
+def test_reasons_are_in_all_outputs() -> None:
     """Reasons are at the end of the run, in show, list, JSON, the report's files, in Python and in a notebook."""
     printed = run(code=1)
     output = invoke("show", "bad").output
@@ -136,7 +136,7 @@ def test_a_run_on_ray_stops() -> None:
     assert 10 <= study.open("bad").results().counts["failed"] < 2000
 
 
-def test_reasons_are_bounded_where_people_read() -> None:
+def test_printed_reasons_are_limited() -> None:
     """People see a bounded number of reasons and a count of the others; JSON has all."""
     kinds = ("KeyError", "TypeError", "IndexError", "NameError", "OSError", "EOFError", "AssertionError", "ValueError")
     raising = "\n    raise (" + ", ".join(kinds) + ")[seed]('no')"

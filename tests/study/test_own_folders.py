@@ -96,7 +96,7 @@ def test_an_imported_package_of_the_project_is_reported(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_workers_of_ray_are_started_there(project: Path) -> None:
+def test_workers_of_ray_train_beside_such_folders(project: Path) -> None:
     """Workers of Ray train beside such folders, although the working folder is on their path."""
     assert "report:" in python(project, "-m", "study", "run", "simple.yaml", "--tracking-uri", "off")
 

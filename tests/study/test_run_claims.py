@@ -78,7 +78,7 @@ def test_seeds_are_added_until_claims_are_decided(undisturbed: Path) -> None:
     assert {s.success_rate_by for s in results.summaries} == {"anytime-valid"}
 
 
-def test_a_run_that_stops_early_comes_to_the_same_verdicts(
+def test_an_interrupted_run_reaches_the_same_verdicts(
     undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped after each pack and run again, the study requests the same seeds and has the same evidence."""

@@ -112,7 +112,7 @@ def test_another_study_of_the_store_gives_its_results(lab: Path, store: Path) ->
     assert all(name.startswith("adopted-") for name in names)
 
 
-def test_plan_and_run_name_what_changed(lab: Path, store: Path) -> None:
+def test_plan_and_run_name_the_changed_file(lab: Path, store: Path) -> None:
     """After a change of the code, plan and run name the file, the number of lost trials, and the way to keep them."""
     run(study(lab, store))
     assert warnings(study(lab, store, seeds=4)) == []
@@ -195,7 +195,7 @@ def test_an_imported_adoption_does_not_change_an_existing_study(lab: Path, store
     assert study(lab, other_store).plan(quick=True).data["left"] == 6
 
 
-def test_there_must_be_something_to_adopt(lab: Path, store: Path) -> None:
+def test_adoption_without_a_change_is_refused(lab: Path, store: Path) -> None:
     """Without own code, without a change, or with a fixed version, adoption is an error that names the reason."""
     run(study(lab, store))
     with pytest.raises(InputError, match="has no results that a change of its code discards"):

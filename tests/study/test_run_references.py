@@ -56,7 +56,7 @@ def test_trials_are_judged_by_the_references_of_their_study(packed_lab: Path, tm
     assert set(stored["criterion"].to_pylist()) == {None}
 
 
-def test_further_references_judge_all_trials_anew(packed_lab: Path, tmp_path: Path) -> None:
+def test_added_references_judge_all_trials_again(packed_lab: Path, tmp_path: Path) -> None:
     """Added seeds train only the new trials; the bound uses all references, and metrics keep their bits."""
     store = tmp_path / "studies"
     trained(reference_study(packed_lab), store)

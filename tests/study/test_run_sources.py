@@ -68,7 +68,7 @@ def test_plain_seeds_of_an_earlier_study_are_adopted(crossed: Path) -> None:
     assert "adopted_from" in str(Store(crossed).study("plain").provenances())
 
 
-def test_a_study_that_goes_on_with_until_judges_by_plain_seeds(tmp_path: Path) -> None:
+def test_a_study_continued_with_until_uses_plain_seeds(tmp_path: Path) -> None:
     """Trials with equal init and data seeds count as plain seeds; other combinations are kept, but not shown."""
     small = SPEC.replace("{init: 6, data: 5}", "{init: 3, data: 2}").replace("[2, 3]", "[2]")
     run_here(tmp_path, small)
@@ -158,7 +158,7 @@ def test_mlflow_has_the_sources_seeds(crossed: Path, tmp_path: Path) -> None:
     assert all("init 4, data 2" in run.info.run_name for run in runs)
 
 
-def test_three_sources_and_nested_ones_are_told_apart(tmp_path: Path) -> None:
+def test_three_and_nested_sources_have_their_shares(tmp_path: Path) -> None:
     """Evaluation rows are a source beside init and data together; nested sources have two shares."""
     three = SPEC.replace("study: crossed", "study: three").replace("data: 5}", "data: 4, evaluation: 3}")
     run_here(tmp_path, three)

@@ -40,7 +40,7 @@ def fake_release(folder: Path, version: str) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ray\nVersion: {version}\n")
 
 
-def test_ray_is_used_if_it_is_there() -> None:
+def test_ray_is_used_if_it_is_installed() -> None:
     """With the extra `cluster`, Ray may be used, and options are unchanged."""
     options = Options("studies", None, cpus=2, address="auto")
     assert ray_problem() is None
@@ -157,7 +157,7 @@ def test_commands_that_need_ray_name_the_package(
 
 
 @pytest.mark.slow
-def test_the_doctor_says_what_is_missing(base: str, tmp_path: Path) -> None:
+def test_the_doctor_names_the_missing_features(base: str, tmp_path: Path) -> None:
     """Without Ray, the doctor names the missing features, and that a cluster in the settings can't be used."""
     without_cluster = command(base, tmp_path, "doctor", "--json")
     assert without_cluster.returncode == 0, without_cluster.stdout + without_cluster.stderr

@@ -173,7 +173,7 @@ def test_the_regulariser_of_inputs(name, weights, inputs, expected):
     assert input_regulariser(unit, torch.tensor(inputs)).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_regulariser_sees_where_the_cell_starts():
+def test_the_regulariser_covers_the_initial_state():
     """The regulariser's mean input covers h_0 and all states except the last."""
     network = builder_of(PRODUCT, "NMU")(z_strength=2.0)
     with torch.no_grad():

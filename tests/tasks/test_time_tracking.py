@@ -156,7 +156,7 @@ def test_units_can_be_an_exact_clock():
         torch.testing.assert_close(exact, learned)
 
 
-def test_an_agent_without_a_clock_is_told_once():
+def test_only_the_first_input_has_the_time():
     """Inputs have both positions and a constant 1; only the first step's input has T."""
     inputs = []
 

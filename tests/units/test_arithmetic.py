@@ -38,7 +38,7 @@ def test_normalized_nmu_multiplies_selected_inputs() -> None:
     torch.testing.assert_close(nmu_normalized(X, weight), nmu(X, weight))
 
 
-def test_normalized_nmu_takes_an_input_without_spread() -> None:
+def test_normalized_nmu_accepts_equal_inputs() -> None:
     """Inputs without variance aren't scaled; output and gradient equal the plain unit's."""
     x = torch.full((3, 2), 4.0, requires_grad=True)
     weight = torch.tensor([[1.0, 0.5]], requires_grad=True)

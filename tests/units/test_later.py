@@ -79,7 +79,7 @@ def test_nmru_multiplies_and_divides(is_training: bool) -> None:
     assert_close(nmru(x, weight, is_training), quotients(x, signs), rtol=1e-5 if is_training else 5e-6)
 
 
-def test_nmru_takes_an_input_and_its_reciprocal_together() -> None:
+def test_nmru_cancels_an_input_by_its_reciprocal() -> None:
     """Weights of 1 for an input and its reciprocal cancel the input."""
     weight = torch.tensor([[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
     assert_close(nmru(X[:3], weight, False), X[:3, 1:2].double())

@@ -287,7 +287,7 @@ def test_impossible_variance_is_refused(name: str) -> None:
 
 @every_unit
 def test_nonsense_sizes_are_refused(name: str) -> None:
-    """Sizes below one, and unknown bounds, are named."""
+    """Sizes below one, and unknown bounds, are refused by name."""
     for sizes, trials, word in (((0, 1), None, "in_features=0"), ((1, 0), None, "out_features=0")):
         with pytest.raises(ValueError, match=word):
             EVERY[name](*sizes, trials=trials)

@@ -33,7 +33,7 @@ def published(root: Path) -> int:
     return len(experiments_of(f"sqlite:///{root}/mlflow.db", "little"))
 
 
-def test_a_study_can_begin_anew(root: Path, finished_study: Path) -> None:
+def test_a_deleted_study_can_run_again(root: Path, finished_study: Path) -> None:
     """A deletion reports the removed parts and leaves nothing; the same file runs and is published again."""
     deletion = little(root).delete()
     assert (deletion.trials, deletion.has_report, deletion.files > 10, deletion.size_bytes > 10_000) == (
@@ -104,7 +104,7 @@ def test_nothing_else_is_deleted(root: Path, name: str) -> None:
     assert sorted(root.rglob("*")) == before
 
 
-def test_results_of_others_stay(root: Path, finished_study: Path) -> None:
+def test_results_copied_by_other_studies_stay(root: Path, finished_study: Path) -> None:
     """Results that another study copied from the deleted study stay."""
     text = (finished_study / "little.yaml").read_text()
     (root.parent / "other.yaml").write_text(text.replace("study: little", "study: other"))

@@ -121,7 +121,7 @@ def test_plan_writes_nothing(working_folder):
     assert names(working_folder) == {"little.yaml", "mistaken.yaml"}
 
 
-def test_plan_says_why_an_engine_is_passed_over(working_folder):
+def test_plan_names_the_reason_against_an_engine(working_folder):
     """`study plan` names each model that the preferred engine can't train, the reason and the engine that trains it."""
     text = (working_folder / "little.yaml").read_text(encoding="utf-8")
     (working_folder / "little.yaml").write_text(text.replace("[NMU]", "[NMU, NMU-normalized]"), encoding="utf-8")

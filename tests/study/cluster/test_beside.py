@@ -136,7 +136,7 @@ def test_long_trials_are_left_to_another_worker(lab: Path, tmp_path: Path) -> No
     assert bits(folder) == bits(undisturbed(plan, lab / "whole"))
 
 
-def test_an_ended_process_is_reported_and_its_packs_are_left(lab: Path, tmp_path: Path) -> None:
+def test_packs_of_an_ended_process_go_to_another_worker(lab: Path, tmp_path: Path) -> None:
     """A process that exits counts as a crash, and another worker trains its packs."""
     plan, events = plan_of(lab, "exits"), list[Event]()
     folder, work, remaining = beside_here(plan, lab / "studies", threading.Event(), events.append)

@@ -199,7 +199,7 @@ def test_a_study_that_is_struck_ends_with_the_undisturbed_bits(integration: str,
 
 
 @pytest.mark.parametrize("name", [*LIBRARIES, "sklearn"])
-def test_a_missing_library_is_one_error_that_says_what_to_install(name: str) -> None:
+def test_a_missing_library_is_an_error_that_names_the_package(name: str) -> None:
     package = {**LIBRARIES, "sklearn": "skops"}[name]
     code = f"import sys; sys.modules[{package!r}] = None; import study.integrations.{name}"
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -230,5 +230,5 @@ def test_a_step_is_reported_once(tmp_path: Path) -> None:
     assert [step.step for step in steps(call("sklearn", reports, tmp_path))] == [1, 3]
 
 
-def test_files_that_a_test_looks_for_are_those_of_the_page() -> None:
+def test_expected_files_are_those_of_the_page() -> None:
     assert set(SHOWN) == {f"digits_{name}.py" for name in (*LIBRARIES, "sklearn")}

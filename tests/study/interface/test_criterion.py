@@ -19,7 +19,7 @@ NAN, INF = float("nan"), float("inf")
         (Bound(at_least=1.0, below=2.0), [False, True, False, False, False]),
     ],
 )
-def test_bounds_hold_as_they_say(bound, expected):
+def test_bounds_include_or_exclude_their_ends(bound, expected):
     """`at_least` and `at_most` include the bound, `below` excludes it, and NaN satisfies no bound."""
     values = np.array([0.5, 1.0, 2.0, NAN, INF])
     assert bound.holds(values).tolist() == expected
@@ -37,7 +37,7 @@ def test_the_first_success_meets_all_bounds_at_once():
     assert first_success(steps[:0], {"loss": curves["loss"][:0]}, {"loss": Bound(below=9)}) is None
 
 
-def test_a_metric_that_is_not_there_is_an_error():
+def test_a_missing_metric_is_an_error():
     """A criterion on an unreported metric raises an error; the trial isn't counted as unsolved."""
     with pytest.raises(KeyError):
         is_success({"loss": 0.1}, {"accuracy": Bound(below=1)})

@@ -66,7 +66,7 @@ def test_everything_is_stored() -> None:
     assert ProgramFamily.from_json(family_with(shell).to_json()).program == shell
 
 
-def test_a_cell_has_what_its_numbers_depend_on() -> None:
+def test_a_cell_has_everything_that_determines_its_numbers() -> None:
     """A cell has the command, results, code, metrics and length, but not the resume setting."""
     values = cell({}).values
     assert [values[name] for name in OWN_NAMES] == [
@@ -93,7 +93,7 @@ def test_a_shell_makes_another_cell() -> None:
     assert cell({}, in_shell).value("command") == "/bin/sh -c 'train --name $HOME'"
 
 
-def test_a_value_that_is_missing_does_not_apply() -> None:
+def test_a_missing_value_is_none() -> None:
     """A missing value is None in the cell, and the program uses its own default."""
     assert FAMILY.canonical("program", "train.py", {})["lr"] is None
     assert FAMILY.checks == []

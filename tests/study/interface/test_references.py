@@ -23,7 +23,7 @@ def pass_rate(kind: Kind, n: int, level: float = 0.99) -> float:
 
 
 @pytest.mark.parametrize("n", [2, 7, 9, 30])
-def test_a_perfect_learner_passes_the_prediction_bound_as_often_as_the_level_says(n: int) -> None:
+def test_a_perfect_learner_passes_the_prediction_bound_at_the_level(n: int) -> None:
     """Another reference is below the bound at the rate of the level, within four standard errors."""
     assert pass_rate("prediction", n) == pytest.approx(0.99, abs=4 * math.sqrt(0.99 * 0.01 / STUDIES))
 
@@ -113,7 +113,7 @@ def test_all_bounds_together_define_success() -> None:
     assert text.endswith("(99% prediction bound of 3 references)")
 
 
-def test_too_few_references_say_nothing() -> None:
+def test_too_few_references_judge_no_trial() -> None:
     """With too few references no trial is judged, not even by the file's bounds."""
     few = References(values={"error": np.array([1.0]), "accuracy": np.array([0.9])})
     assert CRITERION.of(few) == {}

@@ -192,7 +192,7 @@ def test_a_second_study_waits_and_names_the_first(two_nodes, struck, tmp_path, e
         assert bits(tmp_path / name, name) == expected
 
 
-def test_a_stopped_job_has_its_time(two_nodes, tmp_path):
+def test_a_job_has_its_own_stop_timeout(two_nodes, tmp_path):
     """Ray's supervisor reads the stop timeout from the job's environment instead of using 3 seconds."""
     client = two_nodes.client
     late = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(5), print('by itself'), sys.exit(130)))"
@@ -224,7 +224,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     assert "`study resume stubborn` continues it" in stopped.output
 
 
-def test_a_log_that_is_gone(two_nodes, tmp_path):
+def test_a_lost_log_is_an_error(two_nodes, tmp_path):
     """A log whose file is lost, for example with its node, raises an error instead of being empty."""
     client = two_nodes.client
     client.submit(

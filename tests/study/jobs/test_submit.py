@@ -40,7 +40,7 @@ def test_a_value_of_zero_is_passed_on():
 
 
 @pytest.mark.parametrize("uri", ["", "sqlite:///mlflow.db", "mlruns"])
-def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
+def test_a_cluster_needs_an_absolute_tracking_address(uri):
     """A local file and an empty text are refused as tracking addresses; 'off' and a missing option are accepted."""
     with pytest.raises(InputError, match="--tracking-uri must be a server's URL or 'off'"):
         make_order("demo", "study: demo", "/shared", tracking_uri=uri)
@@ -48,7 +48,7 @@ def test_a_cluster_needs_a_tracking_address_that_means_the_same_there(uri):
         assert make_order("demo", "study: demo", "/shared", tracking_uri=fine).options["tracking_uri"] == fine
 
 
-def test_a_resumed_job_takes_its_code_out_of_the_store():
+def test_a_resumed_job_uses_the_code_in_the_store():
     """The commands of resumed jobs name the code copy that was submitted with the first job."""
     code = {"lab.py": b"", "data.csv": b"1"}
     first = Order("demo", "study: demo", "/shared", {"workers": 2}, code)

@@ -218,7 +218,7 @@ def test_a_study_is_watched_to_its_end(server: Start, job: Any, state: str, code
 @pytest.mark.parametrize(
     ("is_repeated", "advice"), [(True, "fix the code"), (False, "`study resume demo` continues it")]
 )
-def test_the_status_of_a_failed_study_says_why(server: Start, is_repeated: bool, advice: str):
+def test_the_status_of_a_failed_study_has_the_reasons(server: Start, is_repeated: bool, advice: str):
     """The reasons of its failed trials are shown; a retry is advised only where it may help."""
     news = FailureNews(20, "ValueError: no such layer (bad.py:7)", is_repeated)
     at = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
@@ -276,7 +276,7 @@ def running_job_of(name: str, driver: str, **options: str) -> Any:
     return job_entry() | {"submission_id": f"study-{name}-0", "metadata": metadata, "job_id": driver}
 
 
-def test_a_study_says_what_it_has_and_what_it_waits_for(server: Start):
+def test_a_study_shows_its_reserved_and_awaited_resources(server: Start):
     """Each study shows its reserved resources; a study without any names the studies that hold them all."""
     first, second = running_job_of("one", "01"), running_job_of("two", "02")
     core = {"CPU": 1.0}
@@ -337,7 +337,7 @@ def test_a_study_of_gpus_waits_for_gpus(server: Start):
     assert re.search(r"cores +6 of 36\s", invoke("status", "one", "--cluster", url).output)
 
 
-def test_a_log_that_is_not_there_yet(server: Start):
+def test_logs_waits_for_a_log(server: Start):
     """`study logs` waits for an unreadable log as long as the job runs."""
     logs = [(500, "no such file"), (500, "no such file"), (200, "one\ntwo\n")]
     waits, runs = job_entry("PENDING", node_id=None), job_entry()
@@ -350,7 +350,7 @@ def test_a_log_that_is_not_there_yet(server: Start):
 
 
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
-def test_a_log_that_is_gone(server: Start, follow):
+def test_a_lost_log_of_an_ended_job_is_an_error(server: Start, follow):
     """If the job has ended, an unreadable log is an error, with Ray's message about the job."""
     lost = job_entry("FAILED", message="The node has died.\nIts id: 0b")
     result = invoke("logs", "demo", *follow, "--cluster", server(Dashboard(lost, logs=[(500, "")])))
@@ -370,7 +370,7 @@ def test_a_log_that_breaks_off(server: Start):
     assert list(Client(parse_address(url), None).follow("study-demo-0", 10)) == ["one"]
 
 
-def test_others_steer_no_terminal(server: Start):
+def test_control_characters_of_others_are_removed(server: Start):
     """Control characters written by other users or nodes never reach the terminal."""
     bad = "\x1b[2J\x1b]0;title\x07\x9b1mX\r"
     tricks = {"user": f"{bad}user\nroot", "host": f"{bad}host"}
@@ -426,7 +426,7 @@ def test_a_folders_cluster_gets_no_token_unconfirmed(working_folder, server: Sta
     assert dashboard.requests
 
 
-def test_a_cluster_without_a_token_has_to_be_meant(working_folder, server: Start):
+def test_a_cluster_without_a_token_must_be_confirmed(working_folder, server: Start):
     """Commands that run code contact another machine only if it requires a token, unless an option allows it."""
     dashboard = Dashboard(job_entry())
     url = in_other_notation(server(dashboard))

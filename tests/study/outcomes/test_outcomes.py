@@ -73,7 +73,7 @@ def results() -> list[Result]:
     ]
 
 
-def test_the_published_seeds_work_as_they_are():
+def test_the_published_seeds_are_read_unchanged():
     """The published per-seed file groups by operation and model, with 100 seeds each and its own numbers."""
     outcomes = read(SEEDS)
     assert outcomes.by == ("operation", "model")
@@ -106,7 +106,7 @@ def test_a_studys_own_columns_give_its_own_cells(tmp_path, kind):
         assert group.metrics == cell.metrics
 
 
-def test_an_export_of_mlflows_runs_works_as_it_is(tmp_path):
+def test_an_export_of_mlflows_runs_is_read_unchanged(tmp_path):
     """Columns params., metrics. and tags. are read; the study's own run isn't counted as a trial."""
     path = file(
         tmp_path,

@@ -300,7 +300,7 @@ def test_the_seed_is_neither_metric_nor_hyperparameter(choices: dict[str, Any]) 
         outcomes([dict(row) for row in GRID], **choices)
 
 
-def test_a_run_that_crashed_before_it_was_judged_failed() -> None:
+def test_a_crashed_run_without_a_judgement_failed() -> None:
     """If other runs have a success column, a crashed run with an empty one counts as failed."""
     rows = [{"lr": 0.1, "seed": seed, "solved": "true", "status": "finished"} for seed in range(3)]
     rows.append({"lr": 0.1, "seed": 3, "solved": None, "status": "crashed"})

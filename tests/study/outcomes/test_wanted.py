@@ -114,7 +114,7 @@ def test_possible_metrics_are_named(tmp_path):
     assert str(caught.value).endswith("its columns of numbers are val_mse")
 
 
-def test_a_metric_is_named_however_few_its_values_or_the_seeds_are(tmp_path):
+def test_metrics_with_few_values_are_recognised(tmp_path):
     """Columns that differ between two seeds are metrics, even with few values; columns crossed with seeds aren't."""
     rows = [(width, seed, width / (3 + seed), int(width + seed > 12)) for width in (8, 12) for seed in (0, 1)]
     text = "\n".join(["width,seed,loss,errors", *(",".join(map(str, row)) for row in rows)])

@@ -137,7 +137,7 @@ def test_metrics_without_limits_are_judged_by_shares_of_seeds() -> None:
     assert judged(plan, TrialTable(results_table(close), plan.metrics)).state == "refuted"
 
 
-def test_errors_of_solved_trials_leave_the_others_out() -> None:
+def test_errors_cover_solved_trials_only() -> None:
     """The sparsity error covers solved trials only."""
     plan = planned("{NMU: sparsity_error, below: 0.01}", seeds="20")
     nmu = plan.cells[0]

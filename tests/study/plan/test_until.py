@@ -165,14 +165,14 @@ def test_repeated_requests_give_the_same_plan(until, seed_and_rate):
         assert extended(extension, results) == extension == extended(plan, results)
 
 
-def test_seeds_that_are_given_stay():
+def test_fixed_seeds_stay():
     """A file with a fixed number of seeds isn't planned adaptively."""
     plan = make_plan(parse_spec(f"{CELLS}\nseeds: 3", source="test"))
     assert extended(plan, table(plan, {(plan.cells[0].id, 0): Outcome.SOLVED})) is plan
     assert verdicts(plan, TrialTable(results_table([]))) == []
 
 
-def test_each_cell_stops_where_its_interval_is_narrow():
+def test_each_cell_stops_at_a_narrow_interval():
     """A cell that always succeeds stops early, and a cell with rate one half uses all seeds."""
     plan = planned(NARROW)
     first, second, third = plan.cells
@@ -277,14 +277,14 @@ def test_pairs_that_differ_are_expected_to_need_fewer_seeds():
     """A pair whose rates differ so far is expected to need fewer seeds than one without results or with equal rates."""
     plan = planned(APART)
 
-    def of(wins: int) -> int:
+    def expected_after(wins: int) -> int:
         known = {(cell.id, n): Outcome.UNSOLVED for cell in plan.cells for n in range(BATCH)}
         known |= {(plan.cells[0].id, n): Outcome.SOLVED for n in range(wins)}
         return expected(plan, table(plan, known))[plan.cells[0].id]
 
     unknown = expected(plan, TrialTable(results_table([])))[plan.cells[0].id]
-    assert BATCH < of(BATCH) < unknown < of(0) <= MOST
-    assert of(BATCH) == of(BATCH)
+    assert BATCH < expected_after(BATCH) < unknown < expected_after(0) <= MOST
+    assert expected_after(BATCH) == expected_after(BATCH)
 
 
 def test_progress_counts_decided_cells_and_next_trials():
@@ -301,7 +301,7 @@ def test_progress_counts_decided_cells_and_next_trials():
     assert progress(apart, TrialTable(results_table([]))) == f"0 of 2 pairs of cells are sure; next {3 * BATCH} trials"
 
 
-def test_intervals_are_those_that_allow_for_the_looks():
+def test_intervals_allow_for_the_looks():
     """Tables show the calibrated interval if the rule is about rates, and the anytime interval if it compares cells."""
     narrow, apart = (rate_intervals(planned(until).spec) for until in (NARROW, APART))
     k, n = np.array([0, 3, 6]), np.array([6, 12, 6])

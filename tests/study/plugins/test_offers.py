@@ -55,7 +55,7 @@ def test_a_plugin_without_an_object_is_refused(tmp_path, monkeypatch):
         find_plugin("units", "u")
 
 
-def test_an_installed_module_is_its_version(site, tmp_path):
+def test_an_installed_module_is_identified_by_its_version(site, tmp_path):
     """Installed code isn't copied: its name and version identify it, without an import."""
     code = read_source_code([find_plugin("tasks", "spirals")], tmp_path / "study")
     assert (dict(code.files), code.identity()) == ({}, "mylab==1.2")

@@ -41,7 +41,7 @@ def test_affordable_candidates_fit_the_remaining_trials(trials, most):
     assert count == search.candidates or cost(search, most, count + 1) > trials
 
 
-def test_the_trials_of_a_round_are_its_cost():
+def test_the_cost_of_a_round_is_its_number_of_trials():
     """The cost of a comparison is known in advance, whatever its results."""
     search = table()
     comparison = compare(search, RATE, 40, CELLS, lambda cell, n: (cell.value("learning_rate") * n,))

@@ -129,7 +129,7 @@ def test_results_of_another_study_are_reused(folder):
 
 
 def test_a_small_space_is_exhausted_and_nothing_is_tried_twice(folder):
-    """With six possible candidates, each is tried once, and the search ends below its budget."""
+    """Each of the four possible candidates is tried once, and the search ends below its budget."""
     text = SPEC.replace("ranges:", "ranges:\n  batch_size: {choices: [16, 32]}\n  optimizer: {choices: [adam, sgd]}")
     text = "\n".join(line for line in text.splitlines() if "sparsity_" not in line)
     spec = spec_of(text, trials=5000)

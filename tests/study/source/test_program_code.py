@@ -82,7 +82,7 @@ def test_a_module_is_run_from_its_package(project: Path) -> None:
     assert names(project, "python -m json.tool conf/a.yaml") == ["conf/a.yaml"]
 
 
-def test_a_script_finds_first_what_lies_beside_it(project: Path) -> None:
+def test_modules_beside_a_script_come_first(project: Path) -> None:
     """As in Python, the script's folder precedes the study's folder; trials have the latter in PYTHONPATH."""
     write(project, tools="raise SystemExit\n")
     assert names(project, "python scripts/fit.py") == ["helper.py", *LAB, "scripts/fit.py", "scripts/tools.py"]
@@ -135,7 +135,7 @@ def test_nothing_outside_the_folder_is_code(project: Path) -> None:
         ("cat {code}/conf/c.yaml", "the command names conf/c.yaml, and there is no such file in "),
     ],
 )
-def test_a_script_that_is_not_there_is_reported(project: Path, command: str, message: str) -> None:
+def test_a_missing_script_is_reported(project: Path, command: str, message: str) -> None:
     """A missing file is an error for words with a script's suffix, words below {code}/, and a local program."""
     with pytest.raises(InputError, match=message):
         names(project, command)

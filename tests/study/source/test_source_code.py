@@ -119,7 +119,7 @@ def test_another_process_reads_the_same(tmp_path):
     assert completed.stdout.strip() == read(tmp_path).digest
 
 
-def test_a_version_takes_the_place_of_the_digest(tmp_path):
+def test_a_version_replaces_the_digest(tmp_path):
     """An edit changes the digest, and the identity too unless the study gives a version."""
     before = read(write(tmp_path, mylab__spirals=marked("1")))
     after = read(write(tmp_path, mylab__spirals=marked("2")))
@@ -163,7 +163,7 @@ def test_links_that_leave_the_folder_of_the_code_are_refused(tmp_path, link, tar
         read(folder, *include)
 
 
-def test_links_through_which_the_folder_itself_is_reached_are_followed(tmp_path):
+def test_links_to_the_folder_itself_are_followed(tmp_path):
     """A link to the study file's folder itself is accepted; only links inside the code can leave the folder."""
     write(tmp_path / "lab", mylab__spirals=marked("1"))
     (tmp_path / "link").symlink_to(tmp_path / "lab")
@@ -221,7 +221,7 @@ def test_data_are_included_by_pattern(tmp_path):
         ),
     ],
 )
-def test_a_module_that_is_not_there(tmp_path, import_string, reason):
+def test_a_missing_module_is_refused(tmp_path, import_string, reason):
     """A missing or foreign module is refused with the nearest name, without an import."""
     write(tmp_path, mylab__="", mylab__spirals="raise AssertionError")
     with pytest.raises(InputError, match=reason):

@@ -158,7 +158,7 @@ def test_a_foreign_outcome_is_refused():
         summarised(table.set_column(column, "outcome", foreign), METRICS)
 
 
-def test_a_cell_that_isnt_its_id_is_refused():
+def test_a_cell_that_contradicts_its_id_is_refused():
     """Rows whose columns contradict their cell id are rejected."""
     table = results_table(mixed()[:1])
     column = table.column_names.index("learning_rate")

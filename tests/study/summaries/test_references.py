@@ -81,7 +81,7 @@ def test_rates_are_of_each_metric_by_each_bound() -> None:
 
 
 @pytest.mark.parametrize("cell", [LEARNER, STRANGER])
-def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
+def test_without_a_bound_the_rate_is_missing(cell: Cell) -> None:
     """Too few references, references of another question, or missing trials give no rate."""
     trial = result(cell, 0, loss=1.0, accuracy=0.9)
     references = REFERENCES if cell is STRANGER else REFERENCES[:1]
@@ -92,7 +92,7 @@ def test_without_a_bound_there_is_no_rate(cell: Cell) -> None:
     assert all(rate.bound is not None and math.isfinite(rate.bound) for rate in rates)
 
 
-def test_findings_have_all_of_it() -> None:
+def test_findings_have_criterion_references_and_rates() -> None:
     findings = reference_findings(TrialTable(results_table(REFERENCES)), CRITERION, [EXACT.id])
     assert findings.criterion is CRITERION
     assert findings.references[EXACT.id].count == 3

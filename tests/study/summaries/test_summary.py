@@ -97,7 +97,7 @@ def test_two_rows_are_restricted_to_the_shorter_ones_end():
     assert [s.ended_early for s in summaries] == [0, 0]
 
 
-def test_a_trial_that_ended_early_is_censored_and_changes_nothing_for_others():
+def test_a_trial_that_ended_early_is_censored_in_its_row_only():
     """A single trial with few iterations restricts no row; it is censored in its own row."""
     full_length = [[100_000.0] * 3] * 4
     plain = summarised_by(models(*full_length), ["model"])
@@ -121,7 +121,7 @@ def test_a_row_of_short_trials_alone_has_no_mean():
     assert (summaries[3].time_to_success_until, summaries[3].ended_early) == (100_000, 1)
 
 
-def test_one_row_that_ran_on_changes_nothing_for_others():
+def test_a_longer_row_restricts_no_other_row():
     """A row with a trial that ran ten times as long restricts no other row."""
     summaries = summarised_by(models(*[[100.0] * 2] * 4, [100.0, 1000.0]), ["model"])
     assert [s.time_to_success_until for s in summaries] == [100] * 5
@@ -153,7 +153,7 @@ def test_each_question_has_its_own_end():
     assert [s.time_to_success_until for s in summaries] == [100, 300, 300]
 
 
-def test_the_least_planned_of_a_question_is_its_end():
+def test_the_shortest_plan_of_a_question_is_its_end():
     """If the table has planned lengths, the smallest of a question is its end, however long its trials ran."""
     table = models([50.0], [300.0], [300.0]).append_column("iterations", pa.array([100] * 2 + [300] * 4))
     summaries = summarised_by(table, ["model"])

@@ -33,7 +33,7 @@ def drawn(uri: str) -> dict[str, dict[str, dict[int, float]]]:
     return lines
 
 
-def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
+def test_changed_charts_replace_earlier_ones(uri: str) -> None:
     """Changed charts replace the earlier generation: changed lines are new runs, and dropped lines are deleted."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES, OTHER, MEDIAN])
     first = drawn(uri)
@@ -48,7 +48,7 @@ def test_charts_that_differ_replace_those_that_are_there(uri: str) -> None:
     assert [runs_of(uri, kind) for kind in ("charts", "line", "curve")] == [[], [], []]
 
 
-def test_lines_of_a_family_that_is_gone_go_too(uri: str) -> None:
+def test_lines_of_a_deleted_family_are_deleted(uri: str) -> None:
     """If another publisher deletes a family while its lines are being made, all of these lines are deleted."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES])
     (study,) = runs_of(uri, "study")
@@ -58,7 +58,7 @@ def test_lines_of_a_family_that_is_gone_go_too(uri: str) -> None:
     assert drawn(uri).keys() == {"NMU"}
 
 
-def test_the_same_charts_are_left_as_they_are(uri: str) -> None:
+def test_equal_charts_are_not_written_again(uri: str) -> None:
     """Publishing again creates and deletes no run."""
     sync(uri, "demo", Made([]), charts=lambda: [RATES, MEDIAN])
     before = {run.info.run_id for kind in ("charts", "line", "curve") for run in runs_of(uri, kind)}

@@ -47,7 +47,7 @@ def test_a_name_can_be_used_again(addresses: tuple[str, str]) -> None:
     assert len(published(uri, f"demo (deleted, experiment {first})")) == 3
 
 
-def test_an_experiment_deleted_by_hand_gives_its_name_back(uri: str) -> None:
+def test_the_name_of_an_experiment_deleted_by_hand_is_freed(uri: str) -> None:
     """MLflow's own deletion keeps the name and so blocks publishing; `study delete` frees the name."""
     sync(uri, "demo", PACKS)
     runs = len(connect(uri).search_runs([experiment_id(uri)]))

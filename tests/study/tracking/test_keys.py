@@ -23,13 +23,13 @@ NAMES = st.text(min_size=1, max_size=8) | st.text("aAäÄα_x/.@:#405E ", min_si
 
 
 @pytest.mark.parametrize("name", ["α", "Δ", "ä", "ß/loss", "学习率", "val loss", "lr:2", "a.b", "λ", "x_1", "acc-1"])
-def test_names_that_mlflow_takes_are_kept(name: str) -> None:
+def test_names_that_mlflow_accepts_are_kept(name: str) -> None:
     """Names of letters of any script, and of signs that MLflow allows, are kept."""
     assert key_of(name) == name
 
 
 @given(NAMES)
-def test_mlflow_takes_every_key(name: str) -> None:
+def test_mlflow_accepts_every_key(name: str) -> None:
     """Every name becomes a key that MLflow accepts, and the key can be decoded."""
     for check in (_validate_metric_name, _validate_param_name, _validate_tag_name):
         check(key_of(name))
@@ -63,7 +63,7 @@ def curve(seed: int) -> Curve:
     return Curve(result(seed).trial.id, steps, {name: steps * value for name, value in METRICS.items()})
 
 
-def test_greek_names_are_published_as_they_are(uri: str) -> None:
+def test_greek_names_are_published_unchanged(uri: str) -> None:
     """Greek parameters and metrics are kept, and names that MLflow refuses stay distinct."""
     sync(uri, "demo", Made([result(0)], [curve(0)]))
     (run,) = runs_of(uri)

@@ -69,7 +69,7 @@ def test_any_result_round_trips(values: dict[str, Any], metrics: dict[str, float
     assert len({key.casefold() for key in run.metrics}) == len(run.metrics)
 
 
-def test_a_functions_results_come_back_from_mlflow(uri: str) -> None:
+def test_a_functions_results_round_trip_through_mlflow(uri: str) -> None:
     """Names and texts that MLflow refuses are encoded, and nothing is written twice."""
     failed = result(1, outcome=Outcome.FAILED, metrics={}, criterion=None, error="ValueError: no")
     packs = Made([result(), failed], [curve()])
@@ -93,7 +93,7 @@ def test_a_run_is_named_by_model_size_and_seed(uri: str) -> None:
     assert {run.info.run_name for run in runs_of(uri)} == {"train seed 0", "NMU h4 seed 1"}
 
 
-def test_runs_of_the_built_in_tasks_are_as_they_always_were() -> None:
+def test_runs_of_the_built_in_tasks_never_change() -> None:
     """Runs of built-in tasks have the parameters, metrics and tags of earlier versions, without declarations."""
     run = trial_run(RESULTS[0], None)
     values = RESULTS[0].trial.cell.values

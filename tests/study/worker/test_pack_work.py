@@ -215,7 +215,7 @@ def test_results_stored_by_another_worker_stay(tmp_path):
     assert not folder.checkpoints()
 
 
-def test_progress_says_where_a_worker_began(tmp_path):
+def test_progress_has_the_skipped_updates(tmp_path):
     """A worker that resumes from a checkpoint reports the skipped updates; the first one begins at 0."""
     pack, folder = small_pack(0, iterations=40, evaluate_every=10), Store(tmp_path).study("s")
     work = PackWork(str(tmp_path), "s", folder.begin_attempt(), "torch", "cpu", checkpoint_every_s=0.0)

@@ -45,7 +45,7 @@ def test_leaving_ends_the_process(tmp_path):
     assert process.returncode < 0
 
 
-def test_a_process_that_fails_fails_alone(monkeypatch):
+def test_a_failing_process_raises_no_error(monkeypatch):
     """A failure of the compiling process raises no error, since workers prepare their engines themselves."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with preparing([(ENGINES["fused"], small_pack(0).trials[0].cell)] * 10_000) as process:

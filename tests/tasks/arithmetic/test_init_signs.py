@@ -42,7 +42,7 @@ def test_inputs_around_0_are_refused() -> None:
     )
 
 
-def test_models_beside_an_nmu_are_left_as_they_are() -> None:
+def test_models_beside_an_nmu_are_unchanged() -> None:
     """A study's setting changes only the models that multiply sums."""
     values = {"init_signs": "two_negative", "interpolation_range": ((-2.0, 2.0),)}
     assert ARITHMETIC.impossible("arithmetic", "NAC-mul", values) is None

@@ -352,7 +352,7 @@ def test_lists_become_tuples_if_annotated():
 
 
 @pytest.mark.parametrize("metrics", [{"step": Metric()}, {"state": Metric()}])
-def test_names_of_metrics_must_not_be_those_of_something_else(metrics):
+def test_metrics_cannot_have_reserved_names(metrics):
     """A metric can't have the name of a report's other keys, step and state."""
     with pytest.raises(ValueError, match="no metric may be called step or state"):
         FunctionCall(returns({}), seed=1, values={}, metrics=metrics)

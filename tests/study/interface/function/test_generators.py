@@ -27,7 +27,7 @@ def test_generators_repeat():
     assert all(a != b for a, b in zip(first, other, strict=True))
 
 
-def test_seeds_are_those_that_one_sets_by_hand():
+def test_seeds_equal_those_set_by_hand():
     """A seeded function draws the same numbers as a call that sets the seeds by hand."""
     seed_generators(7)
     drawn = draws()

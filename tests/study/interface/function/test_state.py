@@ -22,14 +22,14 @@ STATES = st.recursive(
 
 
 @given(STATES)
-def test_states_come_back(state):
+def test_states_round_trip(state):
     """Nested values keep their types in a round trip through bytes without pickle."""
     assert repr(state_of(unpacked(packed(state_arrays(state))))) == repr(state)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bool", "<U3", "S2"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-def test_arrays_come_back(dtype, shape):
+def test_arrays_round_trip(dtype, shape):
     """Arrays and numpy scalars keep dtype, shape and bits."""
     array = np.ones(shape, dtype)
     for value in (array, array.ravel()[:1].astype(dtype)[0] if array.size else array):
@@ -38,7 +38,7 @@ def test_arrays_come_back(dtype, shape):
         assert restored.tobytes() == value.tobytes()
 
 
-def test_a_network_and_its_optimiser_come_back():
+def test_a_network_and_its_optimiser_round_trip():
     """States of torch modules and optimisers are stored unchanged, including integer keys."""
     network = torch.nn.Linear(2, 2)
     optimiser = torch.optim.Adam(network.parameters())
@@ -52,7 +52,7 @@ def test_a_network_and_its_optimiser_come_back():
     assert torch.equal(restored["optimiser"]["state"][0]["exp_avg"], optimiser.state_dict()["state"][0]["exp_avg"])
 
 
-def test_states_of_generators_come_back():
+def test_states_of_generators_round_trip():
     """A function can store the states of its own generators."""
     rng, own = np.random.default_rng(1), random.Random(1)
     state = state_of(state_arrays({"rng": rng.bit_generator.state, "own": own.getstate()}))

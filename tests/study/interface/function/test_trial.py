@@ -42,7 +42,7 @@ def reporting(seed, trial):
         trial.report(step, loss=total, rate=0.1)
 
 
-def test_reports_are_those_of_a_function_that_yields():
+def test_reports_equal_those_of_a_generator():
     """Reports through `trial` equal those of a generator: seeded, and with undeclared numbers."""
     call, steps = call_of(reporting), []
     while (step := call.next_step()) is not None:
@@ -76,7 +76,7 @@ def test_a_function_that_takes_a_trial_may_still_return_or_yield():
     assert reports(generating) == [Step(4, {"loss": 3.0})]
 
 
-def test_a_saved_state_follows_its_step_and_comes_back():
+def test_a_saved_state_follows_its_step_and_is_given_to_resume():
     def train(seed, trial):
         for step in range(trial.resume or 0, 3):
             trial.report(step, loss=step)
@@ -87,7 +87,7 @@ def test_a_saved_state_follows_its_step_and_comes_back():
     assert [step.step for step in reports(train, resume=(0, saved.state)) if isinstance(step, Step)] == [1, 2]
 
 
-def test_a_trial_that_was_interrupted_after_its_last_report_goes_on_to_its_end():
+def test_a_trial_interrupted_after_its_last_report_resumes():
     """A trial resumed after its last report runs to its end, and is asked to stop if it has reached `iterations`."""
     seen = []
 
@@ -212,7 +212,7 @@ def test_settings_of_the_thread_are_kept_between_steps():
         assert [step.metrics["loss"] for step in reports(train)] == [0, 7]
 
 
-def test_a_stop_by_a_signal_comes_through():
+def test_a_stop_by_a_signal_cannot_be_swallowed():
     """A stop by a signal ends the call even if the function swallows the exception."""
 
     def train(seed, trial):
@@ -244,7 +244,7 @@ def test_folder_and_log_are_those_of_the_place(tmp_path):
     assert lines == ["drawn"]
 
 
-def test_without_a_place_the_folder_goes_with_the_call():
+def test_without_a_place_the_folder_is_deleted_with_the_call():
     def train(seed, trial):
         (trial.folder / "weights.bin").write_bytes(b"0")
         folders.append(trial.folder)

@@ -172,7 +172,7 @@ def test_unsupported_parts_are_refused_by_name():
         FusedEngine().start(Pack((Trial(small_cell(), 0),)), device="cuda")
 
 
-def test_a_slice_stays_near_its_time():
+def test_a_slice_respects_its_time():
     """A slice with a time of 0 makes few updates, even if the engine knows that they are quick."""
     training = FusedEngine().start(Pack((Trial(small_cell(iterations=100_000), 0),)), device="cpu")
     for _ in range(5):

@@ -111,7 +111,7 @@ def ray_cluster(nodes: int, token: str | None, more: Mapping[str, str] = Mapping
     def count() -> int:
         try:
             return len(client.nodes())
-        except Exception:  # it isn't up yet
+        except Exception:  # the dashboard isn't up yet
             assert all(process.poll() is None for process in started), Path(folder, "h.log").read_text()
             return 0
 

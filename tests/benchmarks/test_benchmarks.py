@@ -93,7 +93,7 @@ def test_scripts_are_measured_beside_the_torch_engine(tmp_path):
     rows = measured(script.main, tmp_path, "--models", "linear", "NMU-normalized", "--seeds", "1")
     assert [(row["model"], row["engine"], row["what"]) for row in rows] == [
         (model, engine, way)
-        for model, engine in (("linear", "fused"), ("NMU-normalized", "torch"))  # which the fused engine refuses
+        for model, engine in (("linear", "fused"), ("NMU-normalized", "torch"))  # the fused engine refuses the latter
         for way in ("script", "torch")
     ]
     assert rows[-1]["agreement"] == "1.0000"

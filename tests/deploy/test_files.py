@@ -436,7 +436,7 @@ def test_slurm_passes_secrets_on_unchanged(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets"
     secrets.write_text("# the store's\n\nSTUDY_BIN=/a b&$(id)'==")
     secrets.chmod(0o600)
-    completed = started_by_slurm(secrets)  # it names a folder without programs
+    completed = started_by_slurm(secrets)  # the secrets name a folder without programs
     assert (completed.returncode, completed.stdout) == (2, "")
     assert completed.stderr.startswith("/a b&$(id)'==/study isn't there")
     for line in ("export PASSWORD=hidden", "hidden", "PASS WORD=hidden"):

@@ -108,7 +108,7 @@ def test_pod_templates_follow_their_schema(resources: Resources) -> None:
 
 
 def test_a_wrong_field_is_noticed(resources: Resources) -> None:
-    """Either schema refuses a misspelt field."""
+    """Kubernetes' and KubeRay's schemas each refuse a misspelt field."""
     cluster = of_kind(resources, "RayCluster")[0]
     wrong = cluster | {"spec": cluster["spec"] | {"authOption": {"mode": "token"}}}
     with pytest.raises(jsonschema.ValidationError, match="authOption"):

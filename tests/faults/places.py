@@ -123,7 +123,7 @@ class Network:
         process_ids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
-                with suppress(OSError):  # it has ended meanwhile
+                with suppress(OSError):  # the process has ended meanwhile
                     is_inside = (entry / "ns/net").stat().st_ino == inode
                     if is_inside and word.encode() in (entry / "cmdline").read_bytes():
                         process_ids.append(int(entry.name))

@@ -158,7 +158,7 @@ def run_here(folder: StudyStore, text: str = SPEC) -> str:
     return " ".join(result.output.split())
 
 
-def test_run_again_does_nothing_and_more_seeds_do_only_the_new(tmp_path, folder, undisturbed):
+def test_a_second_run_trains_only_added_seeds(tmp_path, folder, undisturbed):
     """A finished study trains nothing again; only added seeds are trained; another study adopts shared trials."""
     files = {path: path.stat().st_mtime_ns for path in (folder.path / "results").iterdir()}
     run_here(folder)

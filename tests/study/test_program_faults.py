@@ -118,7 +118,7 @@ def test_a_killed_driver_takes_its_programs_along(how: str, lab: Path, study: St
 
 
 def test_a_killed_worker_is_replaced(lab: Path, study: Start) -> None:
-    """On Ray, another worker trains a killed worker's pack; its program was killed with it."""
+    """On Ray, a killed worker's program ends with it, and another worker trains the pack."""
     driver = study("--cpus", "2")
     program, workers = wait_for(
         lambda: workers_of(driver.pid, in_the_middle(lab)), "a program of a worker to reach its middle"

@@ -122,7 +122,7 @@ def test_a_process_of_its_own_runs_in_the_folder(lab: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Ray
+@pytest.mark.filterwarnings("ignore")  # warnings of Ray
 def test_on_ray_all_that_a_trial_prints_is_in_its_log(lab: Path) -> None:
     """A trial's log has all of its output, also from libraries and programs, and none of other trials."""
     (lab / "mine.py").write_text(
@@ -214,7 +214,7 @@ def test_the_page_links_to_files_of_trials(lab: Path) -> None:
     assert _linked(lab / "elsewhere") == {}
 
 
-@pytest.mark.filterwarnings("ignore")  # of MLflow
+@pytest.mark.filterwarnings("ignore")  # warnings of MLflow
 def test_files_are_artifacts_of_the_trials_run(lab: Path, uri: str) -> None:
     from mlflow import MlflowClient
 

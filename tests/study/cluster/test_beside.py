@@ -165,7 +165,7 @@ def test_a_stop_keeps_a_checkpoint(lab: Path, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of Ray
+@pytest.mark.filterwarnings("ignore")  # warnings of Ray
 def test_a_study_continues_on_ray(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A study begun beside the driver ends on Ray, with the bits of a run in this process."""
     on_ray: list[bool] = []

@@ -260,7 +260,7 @@ def test_workers_are_not_blamed_for_a_busy_driver(monkeypatch):
     callback.on_step_end(1, [])
     assert not [event for event in events if isinstance(event, Notice)]
     for _ in range(4):
-        now += 0.9  # it listens, and hears nothing
+        now += 0.9  # the driver listens, and hears nothing
         callback.on_step_end(1, [])
     (notice,) = [event.text for event in events if isinstance(event, Notice)]
     assert "worker w hasn't been heard of for 3 s, and is ended" in notice

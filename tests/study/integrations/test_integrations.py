@@ -25,7 +25,7 @@ from tests.commands import CHECKPOINT, DEADLINE_S, blow, starting
 from tests.study.builders import bits
 from tests.study.integrations.conftest import LIBRARIES, PAGE, SHOWN
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of the libraries
 
 TIMES = ("_runtime", "_per_second")
 Train = Callable[..., Any]

@@ -73,7 +73,7 @@ def order(store: Path | str, name: str, file: Path) -> list[str]:
 def driver_of(store: Path) -> int | None:
     """Return the id of the process that drives a store's study; None if there isn't one."""
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # the process has ended meanwhile
             words = file.read_bytes().decode().split("\0")
             if "run" in words and "keep" not in words and str(store) in words:
                 return int(file.parent.name)
@@ -123,7 +123,7 @@ def test_the_life_of_a_study(two_nodes, struck, tmp_path, expected):
             assert word in text
     (tmp_path / "d.yaml").unlink()  # only the cluster is needed from here on
 
-    driver = stopped_driver_of(store)  # its workers wait for it: the study can't finish before it continues
+    driver = stopped_driver_of(store)  # workers wait for the stopped driver, so the study can't finish
     assert folder.checkpoints()
     other = submit(two_nodes.client, Order("disturbed", "another file", str(store)), print)
     assert (other.job_id, other.before is None, other.same_file) == ("study-disturbed-0", False, False)
@@ -174,7 +174,7 @@ def test_a_second_study_waits_and_names_the_first(two_nodes, struck, tmp_path, e
     for name in ("first", "second"):
         completed = study(*order(tmp_path / name, name, tmp_path / f"{name}.yaml"), environment=user, cwd=tmp_path)
         assert completed.returncode == 0, completed.stdout
-        driver = stopped_driver_of(tmp_path / "first")  # its workers wait for it, and keep their cores
+        driver = stopped_driver_of(tmp_path / "first")  # workers wait for the stopped driver, and keep their cores
 
     until(lambda: status("second", user, tmp_path)["heartbeat"], "the second driver to be ready")
     until(lambda: status("second", user, tmp_path)["wait"], "the second study to wait")
@@ -217,7 +217,7 @@ def test_a_study_that_does_not_stop_is_killed(two_nodes, tmp_path, monkeypatch):
     )
     until(ready.exists, "the job")
     # The attribute `follow` of the package is a function, hence sys.modules.
-    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # so its time counts as exceeded
+    monkeypatch.setattr(sys.modules["study.jobs.follow"], "STOP_WAIT_S", 0)  # every stop exceeds this time
     stopped = CliRunner(env=as_user(tmp_path, two_nodes)).invoke(main, ["stop", "stubborn"])
     assert stopped.exit_code == 0, stopped.output
     assert "stubborn took too long and was killed: all training since its last checkpoints is lost" in (stopped.output)
@@ -343,7 +343,7 @@ def test_own_code_is_shipped(two_nodes, struck, tmp_path, packed_lab):
     folder = Store(store).study(spec.study)
     pack = sorted(folder.pack_ids())[0]
     for kind in ("results", "curves", "weights"):
-        (store / spec.study / kind / f"{pack}.parquet").unlink(missing_ok=True)  # as if it had been stopped before
+        (store / spec.study / kind / f"{pack}.parquet").unlink(missing_ok=True)  # simulates an earlier stop
     remaining = trials - len(folder.done())
     assert remaining > 0
     resumed = study("resume", spec.study, environment=user, cwd=tmp_path)

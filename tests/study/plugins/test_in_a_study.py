@@ -79,7 +79,7 @@ def test_an_engine_is_chosen_by_its_name(site: Path) -> None:
 
 
 def test_a_family_is_trained_reported_and_repeated(site: Path, tmp_path: Path) -> None:
-    """A preset of its tasks runs on its engine; its names, published results and scripts are used."""
+    """A preset of a plug-in's family runs on the plug-in's engine, with its symbols, published results and scripts."""
     folder = tmp_path / "study"
     folder.mkdir()
     assert "80 trials" in study(folder, "plan", "tosses")

@@ -34,7 +34,7 @@ numbers = st.floats(0, 1e6, width=32) | st.just(float("nan")) | st.just(float("i
 
 @given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=8)))
 def test_each_quantile_matches_its_definition(values):
-    """At every evaluation a quantile matches its definition, with NaN as infinity; each measure has its own."""
+    """At every evaluation, each measure's quantiles match their definition, with NaN as infinity."""
     table = curves_table(curve(str(i), row) for i, row in enumerate(values))
     learning = learning_curve(4, table)
     assert (learning.row, learning.trials, learning.total) == (4, len(values), len(values))

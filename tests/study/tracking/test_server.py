@@ -228,7 +228,7 @@ def test_the_dashboard_ends_with_all_its_processes(uri: str, tmp_path: Path) -> 
 def _has_argument(path: Path, word: str) -> bool:
     try:
         return word.encode() in path.read_bytes().split(b"\0")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
 
 

@@ -430,33 +430,21 @@ def restricted_table(rows: Sequence[Row]) -> str:
 
 
 def robust_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each law and number of cells, for the first interval of the rows.
-
-    Each other interval has one line with its least coverage over laws and cells.
-    """
+    """Return a table of the least coverage and greatest width over distributions, by interval and number of cells."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
-    lines: dict[tuple[str, ...], list[Row]] = {}
+    lines: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        key = (row["distribution"], row["cells"], row["seeds"] or "–") if row["interval"] == own else ()
+        key = (row["cells"], row["seeds"] or "–") if row["interval"] == own else ("all", "all")
         lines.setdefault((row["interval"], *key), []).append(row)
     texts = []
-    for (interval, *key), group in sorted(lines.items(), key=lambda line: len(line[0]) == 1):  # the others come last
-        if key:
-            widths = (number(group[place]["width"]) for place in (1, -1))
-            texts.append([*key, *map(_coverage, group), *widths])
-            continue
-        least = [min((row for row in group if row["n"] == n and row["coverage"]), key=_share) for n in sizes]
-        texts.append([f"{_as_code(interval)}: the least of all", "", "", *map(_coverage, least), "", ""])
-    head = [
-        "distribution",
-        "cells",
-        "seeds",
-        *(f"{n} seeds" for n in sizes),
-        f"width, {sizes[1]}",
-        f"width, {sizes[-1]}",
-    ]
-    return markdown(head, texts, 3)
+    for (interval, cells, seeds), group in sorted(lines.items(), key=lambda line: line[0][0] != own):
+        by_size = {n: [row for row in group if row["n"] == n and row["coverage"]] for n in sizes}
+        least = [_coverage(min(by_size[n], key=_share)) for n in sizes]
+        widest = [number(max((row["width"] for row in by_size[n]), key=float)) for n in (sizes[1], sizes[-1])]
+        texts.append([_as_code(interval), cells, seeds, *least, *widest])
+    head = ["interval", "cells", "seeds", *(f"{n} seeds" for n in sizes)]
+    return markdown([*head, f"width, {sizes[1]}", f"width, {sizes[-1]}"], texts, 3)
 
 
 def _share(row: Row) -> float:
@@ -590,41 +578,30 @@ def peers_table(rows: Sequence[Row]) -> str:
 
 
 def components_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each law and shares, for the first interval of the rows.
-
-    A line has the least coverage over the shares for each number of seeds. Each other interval has one line with its
-    least coverage over laws.
-    """
+    """Return a table of the least coverage of all shares by size, for each distribution and for each other interval."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
-    lines: dict[tuple[str, ...], list[Row]] = {}
+    lines: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        key = (row["interval"], row["distribution"], row["shares"])
-        lines.setdefault(key if row["interval"] == own else key[:1], []).append(row)
+        lines.setdefault((row["interval"], row["distribution"] if row["interval"] == own else "all"), []).append(row)
     texts = []
-    for (interval, *key), group in sorted(lines.items(), key=lambda line: -len(line[0])):
+    for (interval, distribution), group in sorted(lines.items(), key=lambda line: line[0][0] != own):
         least = [min(_least_part(row) for row in group if row["n"] == n) for n in sizes]
-        name = f"{_as_code(interval)}{'' if len(key) == 2 else ', the least'}"
-        texts.append([name, *key, *[""] * (2 - len(key)), *(f"{100 * share:.1f}" for share in least)])
-    return markdown(["interval", "distribution", "shares", *(f"{n} seeds of each" for n in sizes)], texts, 3)
+        texts.append([_as_code(interval), distribution, *(f"{100 * share:.1f}" for share in least)])
+    return markdown(["interval", "distribution", *(f"{n} seeds of each" for n in sizes)], texts, 2)
 
 
 def shared_rates_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each design and kind of shares.
-
-    A line has the coverage by rate, and the mean width at two rates.
-    """
+    """Return a table of the least coverage by design and rate over all shares, and the greatest width at two rates."""
     rates = list(dict.fromkeys(row["rate"] for row in rows))
-    lines: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        lines.setdefault((row["seeds"], row["shares"]), {})[row["rate"]] = row
-    texts = [
-        [*key, *(_percent(by_rate[rate]["coverage"], 1) for rate in rates)]
-        + [number(by_rate[rate]["width"]) for rate in ("0.05", "0.5")]
-        for key, by_rate in lines.items()
-    ]
-    head = ["seeds", "shares", *(f"rate {rate}" for rate in rates), "width, 0.05", "width, 0.5"]
-    return markdown(head, texts, 2)
+    texts = []
+    for design in dict.fromkeys(row["seeds"] for row in rows):
+        by_rate = {rate: [row for row in rows if (row["seeds"], row["rate"]) == (design, rate)] for rate in rates}
+        least = [100 * min(map(_share, group)) for group in by_rate.values()]
+        widest = [number(max((row["width"] for row in by_rate[rate]), key=float)) for rate in ("0.05", "0.5")]
+        texts.append([design, *(f"{coverage:.0f}" for coverage in least), *widest])
+    head = ["seeds", *(f"rate {rate}" for rate in rates), "width, 0.05", "width, 0.5"]
+    return markdown(head, texts, 1)
 
 
 def standardised_table(rows: Sequence[Row]) -> str:
@@ -781,6 +758,71 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
     "gpu/packed": packed_table,
 }  # fmt: skip
+# Values of columns that a document shows of a long table; the table's CSV file has all rows.
+EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "centres": {
+        "distribution": (
+            "normal", "log-normal, σ 1", "accuracies: beta, 8 and 0.5", "10% about 0.2, 90% about 0.96",
+        ),
+        "n": ("5", "10", "20", "50", "100"),
+        "interval": (
+            "mean_intervals", "mean, BCa", "mean, Student's t",
+            "interquartile_mean_intervals", "interquartile mean, BCa", "median_intervals",
+        ),
+    },
+    "looks": {
+        "of": (
+            "0.05", "0.09", "0.2", "0.5", "least",
+            "0.1 and 0.1", "0.3 and 0.3", "0.55 and 0.45", "0.95 and 0.85", "0.9 and 0.5",
+        ),
+    },
+    "overlap/crossed": {
+        "distribution": (
+            "normal; 1 0 0", "normal; 0.5 0.5 0", "normal; 0.1 0.8 0.1", "success, rates 0.05; 0.3 0.3 0.4",
+            "normal, 1 apart; 0.5 0.5 0", "normal, 1 apart; 0.1 0.8 0.1", "success, rates 0.8 and 0.3; 0.5 0.5 0",
+        ),
+    },
+    "overlap/partial": {
+        "distribution": (
+            "rates 0.5 and 0.5, φ 0.5", "rates 0.8 and 0.4, φ 0.4", "normal, ρ 0.8", "normal, 0.8 apart, ρ 0.8",
+            "times, 2.5 times, ρ 0.7",
+        ),
+    },
+    "pairing/intervals": {
+        "distribution": (
+            "rates 0.7 and 0.5, φ 0.4", "rates 0.98 and 0.04, φ 0", "normal, ρ 0.8", "log-normal, 1.5 times, ρ 0.5",
+            "normal, an exponential more",
+        ),
+    },
+    "pairing/tests": {
+        "distribution": (
+            "rates 0.5 and 0.5, φ 0", "rates 0.5 and 0.5, φ 0.5", "rates 0.7 and 0.5, φ 0.4", "normal, ρ 0.8",
+            "normal, 0.5 apart, ρ 0.8", "times, 1.5 times, ρ 0.7", "success at four values, falling, ρ 0.7",
+        ),
+    },
+    "precision": {
+        "of": tuple(
+            f"{law}, ±{width} deviations"
+            for law in ("normal", "0 or 1, 10% ones", "log-normal, σ 1") for width in ("0.4", "0.2", "0.1")
+        ),
+    },
+    "restricted": {
+        "distribution": (
+            "90% within 2% of `until`, 10% never", "exponential, 90% solved", "gamma, shape 3, 50% solved",
+            "log-normal, σ 2.5, 95% solved", "12% at 1%, 88% at once", "exponential, 90% solved; ended at random",
+            "the hardest of all distributions with three values, computed",
+        ),
+    },
+    "standardised": {"seeds": ("12", "25", "100")},
+    "standardised:more": {"seeds": ("12", "25", "100")},
+    "tuned/laws": {
+        "distribution": (
+            "10 and 1, all equal", "10 and 10, all equal", "1 good of 10 each",
+            "1 good of 10, others 2 errors worse, and 1", "the same, the 1 with a fifth of the noise",
+            "a tenth fails, 10 and 1, all equal",
+        ),
+    },
+}  # fmt: skip
 DOCS = HERE.parent / "docs"
 STATISTICS = DOCS / "explanation" / "statistics"
 FIELD = HERE.parent / "tasks" / "docs"
@@ -825,16 +867,19 @@ def table(name: str) -> str:
     if not file.exists():
         return "Not measured yet."
     with file.open(newline="") as lines:
-        made = TABLES[name](list(csv.DictReader(lines)))
+        chosen = EXCERPTS.get(name, {}).items()
+        rows = [row for row in csv.DictReader(lines) if all(row[column] in values for column, values in chosen)]
+    made = TABLES[name](rows)
     return made if excerpt else f"{made}\n\n{source(file.with_suffix('.json'))}"
 
 
 def written(page: str) -> str:
     """Return the page with each table between its marks replaced by a new one."""
-    for name in TABLES:
-        marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page = marks.sub(lambda found, name=name: f"{found[1]}\n{table(name)}\n\n{found[2]}", page)
-    return page
+    return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", _filled, page, flags=re.DOTALL)
+
+
+def _filled(marks: re.Match[str]) -> str:
+    return f"{marks[1]}\n{table(marks[2])}\n\n{marks[3]}"
 
 
 def main() -> None:

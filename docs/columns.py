@@ -5,6 +5,7 @@ python -m docs.columns
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from docs.marks import BEGIN, END, ROOT
@@ -14,12 +15,24 @@ PAGE = ROOT / "docs" / "reference" / "columns.md"
 
 
 def table(columns: Mapping[str, ColumnNote]) -> str:
-    """Return a file's columns as a Markdown table, a row each."""
-    rows = [
-        f"| `{name}` | {note.meaning} | {note.unit} | {note.values} | {note.empty or 'never'} |\n"
-        for name, note in columns.items()
-    ]
+    """Return a file's columns as a Markdown table, a row for each column or pair of limits."""
+    rows = []
+    for name, note in columns.items():
+        if name.endswith("upper"):
+            continue
+        title = f"`{name}`, `{name.removesuffix('lower')}upper`" if name.endswith("lower") else f"`{name}`"
+        rows.append(f"| {title} | {without_end(note.meaning)} | {note.unit} | {note.values} | {note.empty} |\n")
     return "| column | meaning | unit | values | empty if |\n| --- | --- | --- | --- | --- |\n" + "".join(rows)
+
+
+def without_end(meaning: str) -> str:
+    """Name both limits instead of the lower or upper one.
+
+    Example:
+        >>> without_end("lower limit, 95%, Wilson")
+        'limits, 95%, Wilson'
+    """
+    return re.sub("^(lower|upper) limit", "limits", meaning)
 
 
 def updated(page: str) -> str:

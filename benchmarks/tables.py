@@ -98,10 +98,10 @@ def engine_peers_sentence(rows: Sequence[Row]) -> str:
     models = _listed(list(dict.fromkeys(key[0] for key in packs)))
     return fill(
         f"One core makes an iteration of the published NMU (100 inputs, 2 hidden units) in {us} µs, where nine cells "
-        f"share a seed and where none do: {jax} times as fast as hand-written JAX, {torch} times as fast as the same "
-        f"units in batched PyTorch, all trials as one array program, and {plain} times as fast as a plain loop. Over "
-        f"all measured shapes of {models} it is {number(all_jax[0])} to {number(all_jax[-1])} times as fast as JAX "
-        "([benchmarks](benchmarks/README.md#beside-jax-and-batched-pytorch)).",
+        f"share a seed and where none do. That is {jax} times as fast as hand-written JAX. It is {torch} times as fast "
+        f"as the same units in batched PyTorch, all trials as one array program, and {plain} times as fast as a loop. "
+        f"Over all measured shapes of {models} it is {number(all_jax[0])} to {number(all_jax[-1])} times as fast as "
+        "JAX ([benchmarks](benchmarks/README.md#beside-jax-and-batched-pytorch)).",
         120,
         break_on_hyphens=False,
         break_long_words=False,
@@ -770,6 +770,23 @@ EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
             "interquartile_mean_intervals", "interquartile mean, BCa", "median_intervals",
         ),
     },
+    "claims/errors": {
+        "law": (
+            "a rate of 0.5, at its bound", "a rate of 0.95, just above", "0.5 and 0.5, by 0",
+            "0.95 and 0.85, just above 0.1", "times with 20% unsolved, at their bound",
+            "times with 1% unsolved, at their bound", "5 cells, 1 at the bound, 4 far above", "5 cells, all just above",
+        ),
+    },
+    "claims/peers": {
+        "law": ("0.5 and 0.5, φ 0.5", "0.6 and 0.4, φ 0", "0.95 and 0.85, φ 0.3", "0.9 and 0.5, φ 0.3"),
+    },
+    "claims/power": {
+        "law": (
+            "0.55 and 0.45, by 0, φ 0", "0.55 and 0.45, by 0, φ 0.5", "0.9 and 0.5, by 0", "0.7 and 0.5, by 0.1",
+            "0.9 and 0.5, by 0.1", "a rate of 0.95, above 0.9", "times 10% below their bound, 20% unsolved",
+            "times 30% below their bound, 20% unsolved",
+        ),
+    },
     "looks": {
         "of": (
             "0.05", "0.09", "0.2", "0.5", "least",
@@ -787,11 +804,15 @@ EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
             "rates 0.5 and 0.5, φ 0.5", "rates 0.8 and 0.4, φ 0.4", "normal, ρ 0.8", "normal, 0.8 apart, ρ 0.8",
             "times, 2.5 times, ρ 0.7",
         ),
+        "test": ("all trials", "pairs alone"),
     },
     "pairing/intervals": {
         "distribution": (
             "rates 0.7 and 0.5, φ 0.4", "rates 0.98 and 0.04, φ 0", "normal, ρ 0.8", "log-normal, 1.5 times, ρ 0.5",
             "normal, an exponential more",
+        ),
+        "interval": (
+            "mcnemar_interval", "Tango's score", "sign_flip", "Student's t of differences", "BCa of differences",
         ),
     },
     "pairing/tests": {
@@ -805,6 +826,7 @@ EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
             f"{law}, ±{width} deviations"
             for law in ("normal", "0 or 1, 10% ones", "log-normal, σ 1") for width in ("0.4", "0.2", "0.1")
         ),
+        "way": ("Student's, first look at 20", "Student's, first look at 40"),
     },
     "restricted": {
         "distribution": (
@@ -813,6 +835,7 @@ EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
             "the hardest of all distributions with three values, computed",
         ),
     },
+    "shared_rates": {"rate": ("0.05", "0.1", "0.5", "0.95")},
     "standardised": {"seeds": ("12", "25", "100")},
     "standardised:more": {"seeds": ("12", "25", "100")},
     "tuned/laws": {
@@ -821,6 +844,7 @@ EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
             "1 good of 10, others 2 errors worse, and 1", "the same, the 1 with a fifth of the noise",
             "a tenth fails, 10 and 1, all equal",
         ),
+        "n": ("10", "20"),
     },
 }  # fmt: skip
 DOCS = HERE.parent / "docs"

@@ -99,9 +99,9 @@ def engine_peers_sentence(rows: Sequence[Row]) -> str:
     return fill(
         f"One core makes an iteration of the published NMU (100 inputs, 2 hidden units) in {us} µs, where nine cells "
         f"share a seed and where none do. That is {jax} times as fast as hand-written JAX. It is {torch} times as fast "
-        f"as the same units in batched PyTorch, all trials as one array program, and {plain} times as fast as a loop. "
-        f"Over all measured shapes of {models} it is {number(all_jax[0])} to {number(all_jax[-1])} times as fast as "
-        "JAX ([benchmarks](benchmarks/README.md#beside-jax-and-batched-pytorch)).",
+        f"as the same units in batched PyTorch, all trials as one array program. A plain loop takes {plain} times as "
+        f"long. Over all measured shapes of {models} it is {number(all_jax[0])} to {number(all_jax[-1])} times as fast "
+        "as JAX ([benchmarks](benchmarks/README.md#beside-jax-and-batched-pytorch)).",
         120,
         break_on_hyphens=False,
         break_long_words=False,

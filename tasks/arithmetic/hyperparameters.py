@@ -110,8 +110,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "extrapolation_range": _of_task(_Range, "range of test inputs, in the same form", "`[2, 6]`", title="tested on"),
     "distribution": _of_task(
         choice(("uniform", *DISTRIBUTIONS)),
-        "of inputs: `uniform` on their range; `halves`: the first half of each row from the first of two intervals, "
-        "the others from the second; `normal`, cut to the range; `benford`: whole numbers, such as those of [10, 99], "
+        "of inputs. `uniform`: on their range. `halves`: the first half of each row from the first of two intervals, "
+        "the others from the second. `normal`: cut to the range. `benford`: whole numbers, such as those of [10, 99], "
         "whose first digit follows Benford's law",
         "`uniform`",
         none="uniform",
@@ -146,8 +146,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "init_signs": _declared(
         "",
         choice(("drawn", "two_negative")),
-        "`drawn`, or `two_negative`: rows of the first layer's weights are multiplied by -1 so that two of an NMU's "
-        "factors start negative, which makes it [more reliable with many hidden "
+        "`drawn`, or `two_negative`: rows of the first layer's weights are multiplied by -1, so that two of an NMU's "
+        "factors start negative. This makes it [more reliable with many hidden "
         "units](../../tasks/docs/results/hidden-size/README.md#a-start-with-two-negative-factors)",
         "`drawn`",
         title="signs",
@@ -189,8 +189,8 @@ HYPERPARAMETERS: Mapping[str, Hyperparameter] = {
     "outward_start": _of_training(Iteration, "first iteration of the outward regulariser", "10,001"),
     "restart_memory": _of_training(
         _CountOrNone,
-        "an iNALU restarts, checked every 10th iteration, if it has trained for more iterations than this since its "
-        "last start, and its validation MSE is above 1 and doesn't fall; `null`: never",
+        "an iNALU restarts if it has trained for more iterations than this since its last start, and its validation "
+        "MSE is above 1 and doesn't fall. This is checked every 10th iteration. `null`: never",
         "5,000 in `single-module`, else `null`",
         none="never",
     ),

@@ -44,11 +44,13 @@ def _text(value: object) -> str:
 
 
 def table(rows: dict[str, dict[str, str]]) -> str:
-    """Return the table in Markdown."""
+    """Return the counts of lost and duplicated results and the table of the faults, in Markdown."""
+    lost, duplicated = (sum(int(row[name]) for row in rows.values()) for name in ("lost", "duplicated"))
+    counts = f"Over all {len(rows)} faults, {lost} results were lost and {duplicated} duplicated."
     columns = {"fault": "fault", "again_s": "again, s", "recovered_s": "recovered, s", "told": "what the user read"}
     lines = [list(columns.values()), ["---", "--:", "--:", "---"]]
     lines += [[row[name] for name in columns] for row in rows.values()]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([counts, "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def page_of(address: str) -> str:
 def holds_secret(address: str) -> bool:
     """Return True if an address contains, or may contain, a password or a token.
 
-    In a web address, this is any text before an @ or after a ?, since services may use it as a key. A database's
+    In a web address, this is any text before an @ or after a ? or #, since services may use it as a key. A database's
     address may name a user, and have query parameters with names that don't suggest a secret.
 
     Example:

@@ -117,7 +117,7 @@ class Study:
     """A study, loaded from a file by `load` or opened from a store by `open_study`.
 
     Results are read from the store on each access. Methods that read them raise `UnknownStudyError` if the store lacks
-    the study.
+    the study, and `StoreError` if the store can't be read or, where a method stores something, written.
 
     Args:
         name: the study's name.

@@ -84,7 +84,7 @@ STATE_WORDS = click.option(
     "--state-words",
     metavar="WORD=MEANING,...",
     multiple=True,
-    help="Meanings of unusual words in a column of states: finished, failed, stopped or running.",
+    help="What unusual words in a column of states mean: finished, failed, stopped or running.",
 )
 OVERRIDES = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

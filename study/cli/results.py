@@ -125,13 +125,17 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     help="Column of FILE to average over trials, with the better direction if its name doesn't tell; may be repeated.",
 )
 @STATE_WORDS
-@click.option("--trial", metavar="ID", help="Trial whose weights are drawn, for one study. Default: a typical one.")
+@click.option(
+    "--trial",
+    metavar="ID",
+    help="Trial of a study whose weights are drawn, by the first letters of its id. Default: a typical solved one.",
+)
 @click.option("--as-published", is_flag=True, help="Also apply the published estimators, with their faults.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. Default: report in the study's folder (tables with --by); FILE-report beside FILE; "
-    "NAME-report here for a study in an object store.",
+    help="Folder to write to. Default: the folder 'report' in the study's folder ('tables' with --by), or NAME-report "
+    "(NAME-tables) here if the store is an object store; FILE-report beside FILE. Several studies need it.",
 )
 @click.option(
     "--format",

@@ -80,7 +80,7 @@ def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contras
     lacking = words.count_of(len(summaries), rows.noun)
     lack = f"{len(summaries) - len(complete)} of {lacking} have no" if complete else "no row has"
     sentence = (
-        f"{stopped:,} of {trials} were stopped early by comparison with others, so {lack} rates, times and means: "
+        f"{stopped:,} of {trials} were stopped early by comparison with others, so {lack} rates, times or means: "
         "the stopped trials might have been as good."
     )
     if not complete:
@@ -431,7 +431,8 @@ def _trends(contrasts: Contrasts) -> list[str]:
             if shown:
                 where = f" at {len(shown)} of {words.count_of(len(own), 'setting')} of all else"
                 p = _compared_with(max(trend.p_adjusted for trend in shown))
-                parts.append(f"it {verb} with {own[0].title}{where if len(own) > 1 else ''} (trend p {p})")
+                most = "greatest trend p" if len(shown) > 1 else "trend p"
+                parts.append(f"it {verb} with {own[0].title}{where if len(own) > 1 else ''} ({most} {p})")
     return parts
 
 
@@ -533,7 +534,10 @@ def _trend(
     whose = "the" if is_alone else "its"
     if (trend.z > 0) == (there > here):
         return f"{whose} {quantity} {direction}s with {rows.title(x)} ({test})"
-    return f"{whose} {quantity} tends to {direction} with {rows.title(x)}, though not from end to end ({test})"
+    extreme = "higher" if trend.z > 0 else "lower"
+    return (
+        f"{whose} {quantity} tends to {direction} with {rows.title(x)}, but isn't {extreme} at its last value ({test})"
+    )
 
 
 def _title(rows: ResultRows) -> str:

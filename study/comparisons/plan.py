@@ -158,7 +158,10 @@ def _questions(
 
 
 def _averaged(rows: ResultRows, among: Sequence[int], factor: tuple[str, ...]) -> list[Question]:
-    """Compare a factor's values on average over the settings of all else that are complete for every value."""
+    """Ask which value of a factor is best on average over the settings of all else that are complete for every value.
+
+    The result has one question, or none without such a setting.
+    """
     other_keys = [key for key in rows.varying() if key not in factor]
     levels = rows.alike(factor, among)
     settings = [

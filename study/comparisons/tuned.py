@@ -77,7 +77,10 @@ def compare_tuned(
 
 
 def _outcomes(samples: Sequence[Trials], seeds: Ints, metric: str | None, *, is_higher_better: bool) -> Floats:
-    """Return the outcome of each seed at each value: infinite for the worst, NaN where there is none."""
+    """Return the outcomes, [seeds, values]; NaN for a trial that hasn't ended.
+
+    An ended trial without a number of the metric has an infinite outcome, the worst.
+    """
     columns = []
     for sample in samples:
         trials = sample.of_seeds(seeds)

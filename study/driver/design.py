@@ -88,7 +88,7 @@ def _percent(share: float) -> str:
 
 
 def _sentences(power: Design) -> list[str]:
-    """Describe the pairs that are told apart, and the least difference, in sentences."""
+    """Describe the pairs that are told apart, the least difference, and the seeds that a wanted difference takes."""
     over = "" if power.comparisons == 1 else f", after Holm's correction over {power.comparisons:,} comparisons"
     seeds, share = words.count_of(power.seeds, "seed"), f"{POWER:.0%} of studies"
     sentences = (

@@ -58,12 +58,12 @@ class Board:
         self._ended_values: dict[str, tuple[float, int]] = {}
 
     def name(self, names: Callable[[], Mapping[str, str]], metric: str, title: str) -> None:
-        """Set the metric and the cells' names of running values.
+        """Set the metric whose mean so far is shown for each cell in training, and the cells' names.
 
         Args:
             names: returns a short name of each cell by id; called at the first value, since naming many cells is slow.
             metric: the name of the first metric.
-            title: its name for readers.
+            title: the metric's name for readers.
         """
         self._names, self._named = names, None
         self._metric, self.metric_title = metric, title

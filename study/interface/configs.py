@@ -47,7 +47,7 @@ def is_config(annotation: Any, default: Any) -> bool:
 
 
 def is_open(annotation: Any, default: Any) -> bool:
-    """Return True if a configuration accepts any keys from a study file: a dict without a default."""
+    """Return True if a configuration accepts any keys from a study file: a dict without a dict as default."""
     return not isinstance(default, dict) and (annotation is None or _is_open(annotation))
 
 

@@ -361,7 +361,9 @@ def _strict(annotation: Any) -> Any:
 def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
     strict = _strict(inner)
     if typing.get_origin(inner) in (Union, types.UnionType):  # pydantic would apply the limits to None, too
-        raise ValueError("limits must annotate the type that they limit: Annotated[T, ...] | None")
+        raise ValueError(
+            f"limits can't apply to {_name_of(inner)}: give them to one type, such as Annotated[int, ...] | None"
+        )
     if typing.get_origin(strict) is Annotated:  # the check runs before the limits, which need a number
         return Annotated[(strict.__origin__, *limits, *strict.__metadata__)]
     return Annotated[(strict, *limits)]

@@ -136,7 +136,7 @@ def _estimate(claim: Claim, cell: ClaimedCell) -> str:
 
 
 def _times(evidence: float) -> str:
-    """Write evidence with three digits: 0.0582, 19.5, 4,998, 3e+12."""
+    """Write evidence with three digits below 100, as a whole number above, and as a power of ten from 10,000."""
     if evidence >= _MOST_EXACT:
         return f"{evidence:.0e}"
     return f"{evidence:,.0f}" if evidence >= 100 else f"{evidence:.3g}"

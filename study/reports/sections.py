@@ -203,12 +203,15 @@ def _search(findings: Findings) -> Section | None:
     has_confirmed = bool(confirmed(search))
     content = candidates_table(search) if search.candidates else None
     listed, count = 0 if content is None else len(content.rows), len(search.candidates)
-    most = f" {listed} of them, including the front; candidates.csv has all." if listed < count else ""
+    most = f" {listed} of the candidates are listed, all of the front among them; candidates.csv has all."
     parts = [
         Section(title="The winner's study file, ready to run (winner.yaml)", code=search.file or ""),
         Section(
             title=f"All candidates ({count:,})",
-            details=[f"Marked: the Pareto front, the candidates that no other one beats in all objectives.{most}"],
+            details=[
+                "Marked: the Pareto front, the candidates to which no other one is at least equal in all objectives "
+                f"and better in one.{most if listed < count else ''}"
+            ],
             table=content,
             is_page_only=True,
         ),

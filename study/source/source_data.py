@@ -133,8 +133,8 @@ def _where(kind: DataFile, separator: str) -> str:
 
 def _content(path: Path) -> bytes:
     try:
-        if path.stat().st_size > DATA_LIMIT_BYTES:
-            raise InputError(f"{path} must have at most {DATA_LIMIT_BYTES >> 20} MiB")
+        if (size := path.stat().st_size) > DATA_LIMIT_BYTES:
+            raise InputError(f"{path} must have at most {DATA_LIMIT_BYTES >> 20} MiB, but has {size >> 20} MiB")
         content = path.read_bytes()
         return gzip.decompress(content) if content[:2] == _GZIP else content
     except (OSError, EOFError, zlib.error) as error:

@@ -338,7 +338,9 @@ def _program_spec_of(
 
 
 def _validate(document: Document, class_: type[Spec]) -> tuple[Spec | None, Collection[str]]:
-    """Validate the file's values; after a mistake, drop the invalid values and validate the others.
+    """Validate the file's values, and add the mistakes to `document.problems`.
+
+    Invalid values are dropped, so that the others are validated too.
 
     Returns:
         A pair. First, the study without invalid values; None if it can't exist without them. Second, the names of the

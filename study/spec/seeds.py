@@ -162,8 +162,8 @@ class SeedsTable(Table):
         if set(data) != {"until"} and not (set(data) <= {*SOURCES, "design"} and set(data) & set(SOURCES)):
             keys = ", ".join(map(repr, data)) or "none"
             raise ValueError(
-                "must be a count, a range, a list of seeds, or a table with the key 'until', or with keys among "
-                f"{', '.join(SOURCES)}, but has {keys}"
+                "must be a count, a range, a list of seeds, or a table with the key 'until' alone, or with keys among "
+                f"{', '.join(SOURCES)}, and design, but has {keys}"
             )
         return dict(data)
 

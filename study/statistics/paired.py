@@ -81,7 +81,7 @@ def mcnemar_interval(first_only: int, second_only: int, n: int, confidence: floa
     check_confidence(confidence)
     _check_discordant(first_only, second_only)
     if first_only + second_only > n:
-        raise ValueError(f"at most all seeds can be discordant, but got {first_only} + {second_only} of {n}")
+        raise ValueError(f"first_only + second_only <= n must hold, but got {first_only} + {second_only}, n = {n}")
     tail = (1 - confidence) / 2
     return (_least_difference(first_only, second_only, n, tail), -_least_difference(second_only, first_only, n, tail))
 
@@ -123,8 +123,8 @@ def difference_p_values(first_only: int, second_only: int, n: int, difference: f
     _check_discordant(first_only, second_only)
     if first_only + second_only > n or not -1 < difference < 1:
         raise ValueError(
-            f"at most all seeds can be discordant and -1 < difference < 1 must hold, but got {first_only} + "
-            f"{second_only} of {n}, {difference:g}"
+            f"first_only + second_only <= n and -1 < difference < 1 must hold, but got {first_only} + {second_only}, "
+            f"n = {n}, difference = {difference:g}"
         )
     below = _share_below(first_only, second_only, n, difference)
     return below, _share_below(second_only, first_only, n, -difference)

@@ -115,7 +115,8 @@ class SearchFindings:
         objectives: the objectives, in the order of the study's file.
         parameters: the parameters that are chosen.
         candidates: the candidates with values, each cell once, in the order of suggestion.
-        front: the numbers of the candidates that no other candidate beats in all objectives.
+        front: the numbers of the candidates to which no other one is at least equal in all objectives and better in
+            one.
         rows: the rows of the report, by the numbers of the confirmed candidates; empty before the confirmation.
         importance: each parameter's share, by objective; the shares add up to 1. Empty with too few candidates.
         trials: the number of trials that the candidates took.

@@ -152,7 +152,7 @@ def forest(axes: Axes, names: Sequence[str], points: Sequence[Point], tips: Sequ
         axes: the axes to draw into.
         names: the names on the y axis.
         points: the value and the interval of each name; a missing value isn't drawn.
-        tips: the text at a pointer of each name.
+        tips: the text that is shown when the pointer is at a name's dot.
         all_tips: the texts of the figure, to which those of drawn dots are added.
     """
     style = neutral() | {"linewidth": 0}

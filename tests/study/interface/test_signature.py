@@ -199,7 +199,7 @@ MISTAKES = {
     "model": "the name means something else",
     "low": "its default isn't of its own type: it must be greater than or equal to 1, but got 0",
     "text": "its limits don't fit its type",
-    "optional": "limits must annotate the type that they limit",
+    "optional": "limits can't apply to",
     "choice": "a Literal must be of texts, whole numbers, True, False or None, but has b'a'",
     "own": "a study file can't give its type Text",
     "any_": "a study file can't give its type",

@@ -161,7 +161,7 @@ def test_the_improvement_figure_has_a_dot_for_each_pair():
     assert len(dots) == 3
     many = improvement.plot(report_of(7, diverged=0).overall)
     assert len(many.figure.axes[0].get_yticklabels()) == 6
-    assert "beside the one with the best interquartile mean" in many.caption
+    assert "compared with the one that has the best interquartile mean" in many.caption
 
 
 def test_there_are_no_figures_without_methods():

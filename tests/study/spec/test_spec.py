@@ -147,9 +147,9 @@ def test_mistakes_have_exit_code_2() -> None:
         ({"seeds": True}, "must be a count, a list of seeds, or a range such as 100-149"),
         (
             {"seeds": {}},
-            "must be a count, a range, a list of seeds, or a table with the key 'until', or with keys among init",
+            "must be a count, a range, a list of seeds, or a table with the key 'until' alone, or with keys among init",
         ),
-        ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "init, data, evaluation, but has 'untill'"),
+        ({"seeds": {"untill": {"half_width": 0.1, "max": 9}}}, "init, data, evaluation, and design, but has 'untill'"),
         ({"seeds": {"until": 3}}, "seeds.until: must be a table"),
         ({"seeds": {"until": {"half_width": 0.1}}}, "seeds.until.max: must be given, but is missing"),
         (
@@ -295,7 +295,7 @@ def test_huge_studies_are_refused_at_once() -> None:
     with pytest.raises(InputError, match="1,000,000,000 trials"):
         check_size(parse(grid=huge, seeds=1000), yes=True)
     large = parse(grid={"hidden_size": list(range(1, 202))}, seeds=500)
-    with pytest.raises(InputError, match="add --yes"):
+    with pytest.raises(InputError, match="allow this number with --yes"):
         check_size(large, yes=False)
     check_size(large, yes=True)
     check_size(parse(seeds=100_000), yes=False)

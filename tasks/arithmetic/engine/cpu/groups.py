@@ -110,13 +110,13 @@ def _factors(codes: Any) -> npt.NDArray[np.int64]:
 def new_groups(
     tables: PackTables, which: npt.NDArray[np.int64], same_rows: npt.NDArray[np.int64], most: int = _MOST_NUMBERS
 ) -> tuple[Groups, Sizes]:
-    """Group trials, and assign places to each trial's numbers.
+    """Group trials that see equal rows, and assign each trial's weights their places in the arrays of its group.
 
     Args:
         tables: the pack's tables.
         which: places of the trials in the pack.
         same_rows: equal numbers for trials that see equal rows, [all trials].
-        most: largest number of a group's weights; a trial that has more forms its own group.
+        most: greatest number of weights of a group; a trial that has more forms its own group.
 
     Returns:
         The groups, and the sizes of their arrays.

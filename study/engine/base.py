@@ -26,7 +26,7 @@ class Training(ABC):
     notices: Sequence[str] = ()
 
     def take_notices(self) -> Sequence[str]:
-        """Return the messages for the user since the last call."""
+        """Return the messages for the user since the last call, and clear them."""
         taken, self.notices = self.notices, ()
         return taken
 
@@ -124,7 +124,7 @@ class Engine(ABC):
 
         Args:
             folders: the folders.
-            is_shared: whether this process also has output of its own.
+            is_shared: whether this process also has output of its own, as in a terminal.
         """
         return self
 
@@ -157,7 +157,7 @@ class Engine(ABC):
         return None
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Return True if a pack resumes from a checkpoint on a device; by default, if it is this engine's."""
+        """Return True if a pack can resume from this checkpoint on a device; by default, if this engine wrote it."""
         return checkpoint.engine in (self.name, *self.backends)
 
     @abstractmethod

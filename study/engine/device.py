@@ -79,9 +79,9 @@ def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
 
 @contextmanager
 def reproducible(device: str) -> Iterator[None]:
-    """On a GPU, compute float32 in full precision, and with deterministic operations where torch has them.
+    """On a GPU, compute in full float32 precision, and with torch's deterministic operations, within the context.
 
-    Where torch has none, it warns, and results may differ each time.
+    Where an operation has no deterministic version, torch warns, and results may differ each time.
 
     Args:
         device: ``cuda``; a no-op for any other.

@@ -47,7 +47,7 @@ def stepwise(iteration: int, first: float, last: float, every: int = 10_000, fac
         first: β_0, > 0.
         last: β_1, >= β_0.
         every: updates between two steps, >= 1.
-        factor: of each step, >= 2.
+        factor: growth factor of each step, >= 2.
 
     Raises:
         ValueError: if an argument is out of range.

@@ -17,8 +17,8 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     """Choose the engine that trains a cell.
 
     Args:
-        name: an engine that an installed package offers, or ``auto`` for the first engine of the cell's family that has
-            the device and doesn't refuse the cell.
+        name: name of `own` or of an engine that an installed package offers, or ``auto`` for `own`, else for the first
+            engine of the cell's family that has the device and doesn't refuse the cell.
         cell: the cell to train.
         device: ``cpu`` or ``cuda``.
         own: the study's own engine; None without one. Cells that it refuses are trained by engines of their family, if
@@ -104,7 +104,7 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
 
 
 def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
-    """Return the engines that may train a cell, in order of preference."""
+    """Return the engines that may train a cell, in order of preference; an unknown name raises InputError."""
     preferred = _family_engines(cell)
     if own is not None and name in ("auto", own.name, *own.backends) and (own.refuses(cell) is None or not preferred):
         return [own]

@@ -103,7 +103,10 @@ class Scores(ABC):
         """Record one evaluation of the trials that still train.
 
         Args:
-            metrics: by name, each [trials still training].
+            metrics: every metric by name, each [trials still training].
+
+        Raises:
+            KeyError: if a metric is missing.
         """
         active, index = self.active, self._made
         if index == self._curves[self._first].shape[1]:
@@ -123,7 +126,11 @@ class Scores(ABC):
             self._best[active & finite & self._is_better(now[self._first], best)] = index
 
     def history(self, metric: str) -> npt.NDArray[Any]:
-        """Return a metric at each evaluation so far, [trials, evaluations]; NaN after a trial has ended."""
+        """Return a metric at each evaluation so far, [trials, evaluations]; NaN after a trial has ended.
+
+        Raises:
+            KeyError: if there is no such metric.
+        """
         return self._curves[metric][:, : self._made]
 
     def latest(self) -> list[float]:

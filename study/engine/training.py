@@ -87,7 +87,7 @@ class SlicedTraining(Training):
         return self._iteration > self._scores.protocol.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update."""
+        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress."""
         protocol, began = self._scores.protocol, time.perf_counter()
         every, updates = protocol.evaluate_every, protocol.iterations + 1
         while not self.done:

@@ -35,7 +35,7 @@ class Leaf(typing.NamedTuple):
 
 
 def is_config(annotation: Any, default: Any) -> bool:
-    """Return True if an argument is a configuration.
+    """Return True if an argument is a configuration: a dataclass, a pydantic model or a dict.
 
     Args:
         annotation: the argument's resolved annotation; None without one.
@@ -55,7 +55,7 @@ def leaves_of(annotation: Any, default: Any, prefix: str = "") -> Iterator[Leaf]
     """Yield the leaves of a configuration, in the order of its fields.
 
     Args:
-        annotation: the configuration's type; None to use the type of the default.
+        annotation: the configuration's type, whose fields are known (not `is_open`); None if `default` is a dict.
         default: a configuration with the default values; `REQUIRED` without one.
         prefix: prefix of the leaves' names.
 
@@ -157,7 +157,7 @@ def _is_dataclass(annotation: Any) -> bool:
 
 
 def _pydantic() -> Any:
-    """Return pydantic if it has been imported, since importing it would slow down a trial's own process."""
+    """Return pydantic if it has been imported, else None, since importing it would slow down a trial's own process."""
     return sys.modules.get("pydantic")
 
 
@@ -170,7 +170,10 @@ def _is_open(annotation: Any) -> bool:
 
 
 def _dict_of(annotation: Any, values: Mapping[str, Any]) -> Any:
-    """Return a dict, or a DictConfig if annotated so; interpolations such as ``${model.width}`` are resolved."""
+    """Return a dict, or a DictConfig if annotated so; interpolations such as ``${model.width}`` are resolved.
+
+    Both need OmegaConf; ValueError if it isn't installed.
+    """
     is_omegaconf = getattr(annotation, "__name__", "") == "DictConfig"
     if not is_omegaconf and not _has_interpolation(values):
         return dict(values)

@@ -57,7 +57,7 @@ class _Schema:
 
 
 def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
-    """Validate and convert a value by a JSON schema, as the original type does."""
+    """Convert a value to the first type of a JSON schema that it has, without checking limits; ValueError if none."""
     if not schema:  # a field of a configuration without declared fields
         return value
     for option in schema.get("anyOf", [schema]):

@@ -48,7 +48,7 @@ def storable(text: str) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
-    """Truncate a text to a number of characters, ending in an ellipsis.
+    """Return a text; one longer than `longest` characters is truncated to that, with an ellipsis at its end.
 
     Example:
         >>> shortened("no convergence", 10)
@@ -92,7 +92,7 @@ def error_traceback(error: BaseException, top: TracebackType | None, limit: int 
     Args:
         error: the error.
         top: the first entry to show; None for the message alone.
-        limit: the number of entries to show; negative to count from the last one.
+        limit: the number of entries to show; negative to count from the last one, None for all.
     """
 
     def write() -> str:
@@ -112,7 +112,7 @@ def entries_of(error: BaseException) -> TracebackType | None:
 
 
 def is_users_file(file: str) -> bool:
-    """Return True unless a file belongs to the standard library or an installed package, or is a pseudo-file."""
+    """Return True unless a file is of the standard library or an installed package, or isn't a file (``<string>``)."""
     return not file.startswith(("<", *_LIBRARY)) and not _PACKAGES.intersection(Path(file).parts)
 
 

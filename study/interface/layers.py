@@ -21,10 +21,10 @@ class PackLayer(Protocol):
 
     @property
     def regularisers(self) -> Mapping[str, Callable[[Tensor], Tensor]]:
-        """Regularisers by parameter: functions of the parameter that return one value per trial, [...]."""
+        """Regularisers by parameter: functions of the parameter that return a value per trial, shape [trials] or []."""
 
     def sparsity_error(self) -> Tensor:
-        """Return the largest distance of an effective weight from -1, 0 or 1, one value per trial, [...]."""
+        """Return the largest distance of an effective weight from -1, 0 or 1, per trial: shape [trials] or []."""
 
 
 _NAMES = ("limits", "regularisers", "sparsity_error")

@@ -145,7 +145,7 @@ class PackedFamily(Family):
 
     @property
     def question_fields(self) -> Sequence[str]:  # type: ignore[override]
-        """The fields of the task, except the batch size."""
+        """The fields of the task that don't belong to the method: all but `batch_size`."""
         return tuple(name for name, declared in self.task_fields.items() if not declared.is_method)
 
     @property
@@ -170,7 +170,7 @@ class PackedFamily(Family):
             values: the values that are set, by hyperparameter.
 
         Raises:
-            ValueError: if a value without a default is missing, or a value has the wrong type.
+            ValueError: if a value without a default is missing, or a value has the wrong type or violates a limit.
             KeyError: if there is no such model.
         """
         declared = self._declarations_for(model)

@@ -70,7 +70,7 @@ class Program:
     | ``{{name}}`` | ``{name}`` itself |
 
     A word that consists of a placeholder with a text is omitted if nothing replaces it. If a hyperparameter is None,
-    its word is omitted, and so is an option before it, as in ``--lr {lr}``.
+    its word is omitted, and so is an option before it, as in ``--lr {lr}``. A shell's command gets ``null`` instead.
 
     Args:
         words: the words of the command; for a shell, a single word with the text of the command.

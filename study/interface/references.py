@@ -122,6 +122,9 @@ class ReferenceCriterion:
             has_ended: True for each reference trial of a question that has a result, bool [trials].
             metrics: the trials' metrics at their best steps, float64 [trials] by name; NaN if missing or diverged.
 
+        Raises:
+            KeyError: if `metrics` lacks a metric of `higher_is_better` or `keep`.
+
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False})
             >>> some = criterion.select(np.array([True, True, False]), {"error": np.array([0.5, np.nan, np.nan])})
@@ -162,6 +165,9 @@ class ReferenceCriterion:
     def of(self, references: References) -> dict[str, Bound]:
         """Return all bounds that a solved trial meets, by metric; empty with fewer than two references.
 
+        Raises:
+            ValueError: as `reference_bound` does.
+
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False})
             >>> criterion.of(References(values={"error": np.array([1.0])}))
@@ -173,6 +179,9 @@ class ReferenceCriterion:
 
     def in_words(self, references: References) -> str:
         """Format the bounds of `of` as text; empty with fewer than two references.
+
+        Raises:
+            ValueError: as `reference_bound` does.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False}, level=0.75)

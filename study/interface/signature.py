@@ -287,7 +287,7 @@ def _type_of_default(name: str, default: Any) -> Any:
 
 
 def _type_of(default: Any) -> Any:
-    """Return the annotation implied by a default; None if it is ambiguous."""
+    """Return the annotation implied by a default; None if it implies none, as an empty list does."""
     if type(default) in (bool, int, float, str):
         return type(default)
     if type(default) not in (list, tuple) or len(items := {_type_of(item) for item in default}) != 1 or None in items:
@@ -307,7 +307,7 @@ def _default(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 
 def _resolved(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation with strings evaluated."""
+    """Return a parameter's annotation with strings evaluated; raise ValueError if one can't be."""
     holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
         return typing.get_type_hints(holder, _names(called, parameter.name), include_extras=True)[parameter.name]
@@ -339,7 +339,10 @@ def _data(annotation: Any) -> DataFile | None:
 
 
 def _strict(annotation: Any) -> Any:
-    """Return a type that accepts values of study files only; pydantic alone would accept "3" for 3 and true for 1."""
+    """Return a type that accepts values of study files only; pydantic alone would accept "3" for 3 and true for 1.
+
+    An annotation that isn't supported raises ValueError.
+    """
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return _annotated(annotation.__origin__, annotation.__metadata__)
@@ -370,7 +373,7 @@ def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
 
 
 def _literal(choices: tuple[Any, ...]) -> Any:
-    """Return the type of one of some choices, where true isn't 1."""
+    """Return a type that accepts a Literal's choices only, where true isn't 1; raise ValueError for other choices."""
     if wrong := [choice for choice in choices if type(choice) not in (str, int, bool, types.NoneType)]:
         raise ValueError(f"a Literal must be of texts, whole numbers, True, False or None, but has {wrong[0]!r}")
 
@@ -395,7 +398,7 @@ def _list(item: Any) -> Any:
 
 
 def _tuple(items: tuple[Any, ...]) -> Any:
-    """Return the type of lists with a tuple's items."""
+    """Return a type that accepts lists with the item types of a tuple, and with its length unless it ends in `...`."""
     if len(items) == 2 and items[1] is Ellipsis:
         return _list(items[0])
 

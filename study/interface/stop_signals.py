@@ -31,6 +31,7 @@ def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
 
     Raises:
         ValueError: outside the main thread.
+        TypeError: if a handler is None, which stands for one that wasn't set by Python.
 
     Example:
         >>> set_handlers({signal.SIGINT: signal.getsignal(signal.SIGINT)})
@@ -114,7 +115,7 @@ def exceptions_only() -> Iterator[None]:
 def _noting(
     handler: Callable[[int, FrameType | None], Any], before: Mapping[signal.Signals, Any]
 ) -> Callable[[int, FrameType | None], Any]:
-    """Return a signal handler that calls another one, and records the exception that it raises."""
+    """Return a signal handler that calls another one, records the exception that it raises, and then sets `before`."""
 
     def note(number: int, frame: FrameType | None) -> Any:
         global _stop

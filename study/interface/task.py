@@ -268,7 +268,8 @@ def check_metrics(task: str, metrics: Mapping[str, Metric]) -> None:
         metrics: metrics by name.
 
     Raises:
-        TypeError: if `metrics` is empty, a name lacks the prefix of an evaluation set, or a series is inconsistent.
+        TypeError: if `metrics` is empty or has a value that isn't a `Metric`, a name lacks the prefix of an evaluation
+            set, or a series is inconsistent.
     """
     if not isinstance(metrics, Mapping) or not metrics:
         raise TypeError(f"task {task} must name a metric: metrics = {{'validation_loss': Metric()}}")

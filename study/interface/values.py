@@ -60,7 +60,7 @@ def whole(value: object) -> int:
     """Return a whole number as an int; 3.0 becomes 3.
 
     Raises:
-        ValueError: if the value isn't a whole number, or doesn't fit into 64 bits.
+        ValueError: if the value isn't a whole number, or is an int outside 64 bits; floats such as 1e300 pass.
     """
     finite = number(value)
     if finite != int(finite):

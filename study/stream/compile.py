@@ -110,7 +110,7 @@ _STAMP = digest([Path(__file__)])
 
 
 def _define(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Return numba's dispatcher of a function, with machine code on disk."""
+    """Return numba's dispatcher of a function, with machine code on disk, if need be in a temporary folder."""
     try:
         return _njit(cache=True, **options)(function)
     except RuntimeError:  # none of its folders is writable, as in a container with a read-only file system

@@ -21,7 +21,7 @@ _BLOCK = 2**12
 
 
 def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
-    """Compute points of the Sobol sequence as integers: x_n = sum of the bits of n, modulo 2, of x_(2^bit).
+    """Compute points of the Sobol sequence as integers: x_n is the xor of x_(2^bit) over the bits of n that are 1.
 
     The sequence is that of `torch.quasirandom.SobolEngine`: it starts at 0 and follows the Gray code. If `start` is a
     multiple of 2^k, the next 2^k points have, in each coordinate, one point in each of 2^k equal intervals.
@@ -39,7 +39,8 @@ def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
         int32 [points, dimensions] on the CPU, each 0 <= x < 2^24.
 
     Raises:
-        ValueError: if the points lie outside the sequence, or `dimensions` is out of range.
+        ValueError: if the points lie outside the sequence, or there are points and `dimensions` is out of range.
+        RuntimeError: if `dimensions` is negative.
 
     Example:
         >>> (sobol_points(0, 4, 2) / 2**24).tolist()

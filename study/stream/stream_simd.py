@@ -75,7 +75,7 @@ class _Words:
         return result
 
     def product(self, word: Any, factor: int) -> tuple[Any, Any]:
-        """Return the upper and the lower halves of the products."""
+        """Return the upper and the lower halves of the products of words and a factor."""
         builder = self.builder
         if not isinstance(word.type, ir.VectorType):
             full_product = builder.mul(builder.zext(word, _DOUBLE), ir.Constant(_DOUBLE, factor))
@@ -95,7 +95,10 @@ class _Words:
         return [self.xor(high_1, state[1], keys[0]), low_1, self.xor(high_0, state[3], keys[1]), low_0]
 
     def number(self, word: Any, low: Any, second: Any | None, scale: Any) -> Any:
-        """Convert words to inputs: low + scale * (word div 2**8), rounded after each of the two operations."""
+        """Convert words to inputs: start + scale * (word div 2**8), rounded after each of the two operations.
+
+        The start is `low`; for odd words, it is `second` if that is given.
+        """
         builder = self.builder
         shifted = builder.lshr(word, ir.Constant(self.kind, [8] * self.lanes))
         uniform = builder.sitofp(shifted, ir.VectorType(_FLOAT, self.lanes))
@@ -218,8 +221,8 @@ def fill_inputs(
     Args:
         out: float32 [trials, features, rows], contiguous; written.
         seeds: uint64 [trials].
-        low: float32 [trials, 2].
-        width: float32 [trials].
+        low: float32 [trials, 2], the starts of the two intervals (equal for a single interval).
+        width: float32 [trials], the intervals' width.
         iteration: 0 <= iteration < 2**32; of all trials, or [trials].
         purpose: the use of the numbers, a `Purpose` or another last word of the counter.
 

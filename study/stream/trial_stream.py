@@ -151,7 +151,8 @@ class Stream:
         L'Ecuyer & Lemieux, "Recent advances in randomized quasi-Monte Carlo methods", 2002, for the shift.
 
         Raises:
-            ValueError: if the sequence, of 2**30 points, ends earlier, or a row has more than 21,201 numbers.
+            ValueError: if a size is negative, the sequence, of 2**30 points, ends earlier, or a row doesn't have 1 to
+                21,201 numbers.
         """
         return self.draw(Draw("sobol", shape))
 
@@ -237,7 +238,7 @@ def _shift(seeds: bytes, purpose: int, calls: int, features: int) -> Tensor:
 
 
 def evaluation_stream(purpose: Purpose) -> Stream:
-    """Return the stream of validation and test sets, the same for all trials."""
+    """Return the stream of a purpose's evaluation set, the same for all trials."""
     return Stream([EVALUATION_SEED], 0, purpose)
 
 
@@ -255,7 +256,7 @@ def noise_from(stream: Stream) -> Iterator[None]:
 
 
 def noise() -> Stream | None:
-    """Return the stream of a model's noise; None outside of a study's training."""
+    """Return the stream of a model's noise; None outside of `noise_from`."""
     return _STREAM.get()
 
 
@@ -286,7 +287,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop numbers of a tensor of any shape."""
+        """Drop numbers of a tensor of any shape in training, and scale the others; return it unchanged otherwise."""
         if not self.training or self.p == 0:
             return x
         stream = noise()

@@ -26,7 +26,7 @@ _MOST_FRAMES = 16
 
 
 def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], None, None]:
-    """Run packs in parallel, and yield their events, including the end of each, done or crashed.
+    """Run packs in parallel, and yield lists of their events, including the end of each, done or crashed.
 
     If it is closed early, each pack stores a checkpoint. If one crashes, the others continue.
 

@@ -70,7 +70,7 @@ class PackWork:
 
         If it crashes, the last checkpoint remains. If it is closed early, it stores a new one. While the store is away,
         it continues training without checkpoints, and waits to store its results. Results that another worker has
-        stored meanwhile are left unchanged.
+        stored meanwhile are left unchanged. A pack that doesn't fit on a GPU trains in halves, a small one on the CPU.
 
         Raises:
             StoreAwayError: if the store is away for longer than `patience_s`.

@@ -32,13 +32,20 @@ def prepare(engine: Engine, cell: Cell) -> None:
     Args:
         engine: an engine that an installed package offers.
         cell: a cell that the engine supports.
+
+    Raises:
+        OSError: if the lock file can't be opened.
+        InputError: as `Engine.prepare` does.
     """
     for _ in prepared(engine, cell):
         pass
 
 
 def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
-    """Do the work of `prepare`; yield each long step before it begins, and then that the engine is ready."""
+    """Do the work of `prepare`; yield each long step before it begins, and after such a step that the engine is ready.
+
+    It yields nothing if no step takes long, or this process has prepared the engine before.
+    """
     if engine.name in _prepared:
         return
     has_reported, waited = False, False

@@ -96,7 +96,7 @@ class CallEngine(Engine):
         return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
 
     def call_of(self, trial: Trial) -> CallTrial:
-        """Return the arguments of a trial's call."""
+        """Return the arguments of a trial's call, with the comparison that may stop it if its seed can be pruned."""
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
             is_stopped_at = Comparison(trial.id, trial.cell.id, self.pruning, self.rungs, trial.cell.iterations or None)

@@ -43,7 +43,11 @@ class FreshProcess:
         self._process.close()
 
     def prepare(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Start a module's function in the process itself, whose imports later calls reuse; `ready` waits for it."""
+        """Start a module's function in the process itself, whose imports later calls reuse; `ready` waits for it.
+
+        Raises:
+            TypeError: if the arguments aren't JSON.
+        """
         self._send(False, function, arguments)
 
     def ready(self, timeout_s: float | None = None) -> None:
@@ -66,8 +70,8 @@ class FreshProcess:
             timeout_s: seconds that it may take; None for no limit.
 
         Raises:
-            FreshCallError: if the call failed, its process ended, or it took longer than `timeout_s`; no other call can
-                be made then.
+            FreshCallError: if the call failed, its process ended, or it took longer than `timeout_s`. After a timeout,
+                no other call can be made.
             TypeError: if the arguments aren't JSON.
         """
         self._send(True, function, arguments)

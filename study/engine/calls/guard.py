@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def guard_function(connection: int, end: int) -> None:
-    """Fork and guard a process, such as a trial of a function, and write its exit code; negative for a signal.
+    """Fork a process, such as a trial; at its end kill all it has started, and write its exit code (-N for signal N).
 
     Args:
         connection: file descriptor of the process's connection to its worker.
@@ -115,7 +115,7 @@ class Programs:
                 _kill(self._program)
 
     def _receive(self) -> None:
-        """Read commands and file descriptors from the socket, and execute the complete ones."""
+        """Read from the socket and execute the complete commands; once it is closed, end the program."""
         data, outputs, _, _ = socket.recv_fds(self._commands, 2**16, 4)
         for output in outputs:
             os.set_inheritable(output, False)
@@ -186,7 +186,7 @@ class Programs:
 
 
 def _execute(output: int, words: list[str], environment: dict[str, str], folder: str, memory_gb: float | None) -> None:
-    """Replace this process by a program."""
+    """Replace this process by a program with this output, environment, working folder and memory limit (GiB)."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
@@ -241,7 +241,7 @@ def _is_killed(process: int) -> bool:
 
 
 def _run_trial(guard: int, connection: int) -> None:
-    """Run the trial, and exit."""
+    """Run the module that the worker's request names, and exit: with 0, or with 1 after an error."""
     import importlib
     from multiprocessing.connection import Connection
 
@@ -268,7 +268,7 @@ def _run_trial(guard: int, connection: int) -> None:
 
 
 def _move_descriptor(descriptor: int) -> int:
-    """Move a descriptor out of reach of the user's code and of the programs that it starts."""
+    """Return a descriptor moved to a high number, out of reach of user code; its own if no high one is free."""
     import fcntl
 
     try:

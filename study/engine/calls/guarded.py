@@ -72,7 +72,11 @@ class GuardedProcess:
         self.send({"program": program, **request})
 
     def send(self, data: Any) -> None:
-        """Send JSON data to the process; a no-op if it has ended."""
+        """Send JSON data to the process; a no-op if it has ended.
+
+        Raises:
+            TypeError: if the data aren't JSON.
+        """
         with suppress(OSError):
             self.connection.send_bytes(json.dumps(data).encode())
 
@@ -88,7 +92,7 @@ class GuardedProcess:
         return int(self._end.read() or -signal.SIGKILL)
 
     def close(self) -> None:
-        """End the process and everything it has started."""
+        """Kill the process and everything it has started, and wait until they have ended."""
         self.kill()
         self.connection.close()
         self._guard.wait()
@@ -111,7 +115,7 @@ def ending(code: int, memory_gb: float | None = None) -> str:
 
     Args:
         code: the exit code; negative for a signal.
-        memory_gb: the process's memory limit, in GiB; None for no limit.
+        memory_gb: the process's memory limit, in GiB, as a possible reason of SIGABRT and SIGSEGV; None for no limit.
 
     Example:
         >>> ending(3)

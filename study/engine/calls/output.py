@@ -38,7 +38,7 @@ class _Pump(Helper):
         """Wait until everything written to the latest descriptor so far is in its log.
 
         Returns:
-            The end of the text that couldn't be written; empty if all was.
+            The end of the text that couldn't be written; empty if all was, or if the pump was killed.
         """
         answer = b""
         with suppress(OSError):  # it was killed
@@ -52,7 +52,7 @@ _pumps: dict[int, _Pump] = {}
 
 
 def _pump() -> _Pump:
-    """Return the pump of this process; a fork starts its own."""
+    """Return the running pump of this process; start it if there is none, as in a fork."""
     running = _pumps.get(os.getpid())
     if running is not None and not running.is_running:
         running.close()
@@ -100,9 +100,9 @@ class TrialOutput:
 
     @contextmanager
     def capturing(self) -> Iterator[None]:
-        """Log all output within the context; the caller restores `sys.stdout` and `sys.stderr`.
+        """Log all output within the context; if the output is shared, only that of Python.
 
-        If the output is shared, only that of Python is logged.
+        The first use replaces `sys.stdout` and `sys.stderr`; the caller restores them.
         """
         if self._streams is None:
             self._streams = (self._stream(sys.stdout), self._stream(sys.stderr))

@@ -84,7 +84,7 @@ class CallPack(Training):
         return len(self._records) == len(self._pack.trials)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one step of a trial."""
+        """Train for about `for_s` seconds, at least one step of a trial, and return the progress."""
         self._activate()
         until = perf_counter() + for_s
         while not self.done:
@@ -134,7 +134,7 @@ class CallPack(Training):
         return self._begin_call(self._engine.call_of(trial), self._call_checkpoint, folder, self._output)
 
     def _open_folder(self, trial: Trial) -> Path | None:
-        """Return a trial's folder, emptied if the trial starts anew, and open its log."""
+        """Open a trial's log, and return its folder, emptied if the trial starts anew; None if no files are kept."""
         folders = self._engine.folders
         if folders is None:
             return None
@@ -144,7 +144,7 @@ class CallPack(Training):
         return folders.folder(trial.id)
 
     def _progress(self) -> Progress:
-        """Return the progress of the pack; a trial without `iterations` counts as one iteration."""
+        """Return the pack's progress; a trial counts as `iterations` + 1, since steps begin at 0."""
         trials = self._pack.trials
         each = trials[0].cell.iterations + 1
         made = each * len(self._records) + min(self._step, each - 1)
@@ -231,7 +231,8 @@ class CallPack(Training):
 def outcome_of(record: CallRecord, criterion: Mapping[str, Bound]) -> Outcome:
     """Return a trial's outcome: failed, else diverged, else stopped, else finished, solved or unsolved.
 
-    A trial without an error and without finite metrics has diverged. Without a criterion, it is finished.
+    A trial has diverged if its last step, or every step, has a metric that isn't finite, or if it has no steps. Without
+    a criterion, it is finished.
 
     Args:
         record: the trial's record.

@@ -44,7 +44,7 @@ class Log:
         """The end of the data that couldn't be written."""
 
     def write(self, data: bytes) -> None:
-        """Append data, and shorten a log that is far too long; `lost` keeps the end of data that can't be written."""
+        """Append data, and shorten a log beyond 4 * `HALF` bytes; `lost` keeps the end of data that isn't written."""
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)  # noqa: PTH103, PTH120 (pathlib takes long)
             with open(self._path, "ab") as log:  # noqa: PTH123
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> bytes:
-    """Copy everything in a pipe, and return the end of the data that couldn't be written."""
+    """Copy everything in a pipe, and return the end of its data that couldn't be written; empty for a closed pipe."""
     with contextlib.suppress(KeyError):
         log: Log = pipes.get_key(pipe).data
         while _copy(pipes, pipe, log):
@@ -105,7 +105,7 @@ def _copy_all(pipes: selectors.BaseSelector, pipe: int) -> bytes:
 
 
 def _copy(pipes: selectors.BaseSelector, pipe: int, log: Log) -> bool:
-    """Copy one block from a pipe; return True if there may be more."""
+    """Copy one block from a pipe, or close the pipe at its end; return True if there may be more."""
     try:
         data = os.read(pipe, _AT_ONCE)
     except BlockingIOError:

@@ -127,13 +127,13 @@ class History:
 
     @property
     def latest(self) -> float | None:
-        """The first metric at the latest step; None before the first."""
+        """The first metric at the latest step; None before the first, or without metrics."""
         curve = self._curves[next(iter(self._metrics))] if self._metrics else []
         return curve[-1] if curve else None
 
     @property
     def undeclared(self) -> list[str]:
-        """Names of the undeclared numbers so far."""
+        """Names of the numbers reported so far that aren't declared metrics; at most `MOST_UNDECLARED`."""
         return list(self._undeclared)
 
     def metrics_by_step(self) -> Iterator[tuple[int, dict[str, float]]]:

@@ -56,7 +56,7 @@ class FunctionEngine(CallEngine):
         self._load()
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Start a pack, or resume it from a checkpoint of the same trials.
+        """Start a pack, or resume it from a checkpoint of the same trials; set the threads of torch in this process.
 
         Args:
             pack: trials of equal `pack_key`.
@@ -113,7 +113,7 @@ class FunctionEngine(CallEngine):
         return folder, function
 
     def _limit_threads(self) -> None:
-        """Set torch's number of threads, now or for its import, since sums depend on it."""
+        """Set torch's number of threads to `cpus`, or 1, now or for its import, since sums depend on it."""
         threads = self.limits.cpus or 1
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)

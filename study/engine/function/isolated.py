@@ -79,7 +79,10 @@ class IsolatedTraining(TrialCall):
         return self._reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Wait for about `for_s` seconds, or until the trial has ended."""
+        """Handle the process's reports for about `for_s` seconds, or until the trial has ended.
+
+        The first call starts the process. A trial that exceeds its time limit fails, and is killed.
+        """
         if self._process is None and not self._done:
             self._start()
         until = time.monotonic() + for_s
@@ -143,7 +146,7 @@ class IsolatedTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at)
 
     def _receive(self, timeout_s: float) -> None:
-        """Handle the process's reports, or its end."""
+        """Wait up to `timeout_s` seconds, and handle the process's reports; its early end fails the trial."""
         process = self._process
         assert process is not None
         assert self._messages is not None
@@ -221,7 +224,7 @@ def _state(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _reference(load: Callable[..., Any]) -> tuple[str, str, list[Any]]:
-    """Return a function's module, name and arguments, as data."""
+    """Return a function's module, name and arguments as data; raise ValueError if no other process could import it."""
     function, arguments = (load.func, load.args) if isinstance(load, partial) else (load, ())
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<none>")
     if module is None or module == "__main__" or "<" in name or (isinstance(load, partial) and load.keywords):

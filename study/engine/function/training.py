@@ -109,7 +109,7 @@ class FunctionTraining(TrialCall):
 
     @contextmanager
     def _own_process_state(self) -> Iterator[None]:
-        """Restore the trial's state of the process within the context, and the earlier one afterwards."""
+        """Restore the trial's process state and log its output within the context; then restore the outer state."""
         if self._is_running:
             yield
             return
@@ -128,7 +128,10 @@ class FunctionTraining(TrialCall):
             self._is_running = False
 
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays to resume from the latest state; None if the function has saved no state."""
+        """Return the arrays to resume from the latest state; None if the function has saved no state.
+
+        A state that can't be copied fails the trial.
+        """
         self._copy_state()
         return self._checkpoint
 

@@ -107,7 +107,7 @@ class PackedEngine(Engine):
         """Return the number of trials that fit into this machine's GPU, at most `MOST_ON_GPU`, by training a few.
 
         Returns:
-            None without a GPU, without room for a few trials, or if trials don't train side by side.
+            None without a GPU, without room for a few trials, or unless `layouts` proves that they train side by side.
 
         Raises:
             InputError: if they can't be trained there.

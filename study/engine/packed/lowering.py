@@ -42,7 +42,8 @@ def lowered(compute: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor])
         tensors: example inputs; the function is for their shapes and types.
 
     Raises:
-        LoweringError: if an operation has no counterpart, or there are too many operations.
+        LoweringError: if an operation has no counterpart, or there are too many operations. The returned function
+            raises it if only an operation's arguments have no counterpart, such as a transposed convolution.
 
     Example:
         >>> double = lowered(lambda x: [2 * x + 1], [torch.arange(3.0)])
@@ -101,7 +102,7 @@ def _run(graph: GraphModule, constants: Mapping[str, Array], *inputs: Array) -> 
 
 
 def _as_expected(node: Node, value: Any) -> Any:
-    """Convert a result to torch's type, since JAX promotes types by other rules."""
+    """Convert a result to torch's dtype, since JAX promotes by other rules; another shape raises LoweringError."""
     expected = node.meta.get("val")
     if not isinstance(expected, Tensor):
         return value
@@ -300,7 +301,7 @@ def _convolution(
 def _grouped_convolution(
     x: Array, weight: Array, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Array:
-    """Sum matrix products over the kernel's places: XLA's convolution is slow for a pack's trials as groups.
+    """Convolve in groups, by sums of matrix products: XLA's convolution is slow for a pack's trials as groups.
 
     For a batch of 32 images of 8x8 pixels, two layers and packs of 16, this takes 0.3 times as long as XLA's.
     """

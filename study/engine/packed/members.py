@@ -116,7 +116,7 @@ class Members(ABC):
                 self.iteration += 1
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates."""
+        """Update every trial for about `for_s` seconds, 1 to `most` times, by default once; return the number."""
         self.update()
         return 1
 
@@ -192,7 +192,7 @@ class Members(ABC):
 
     @abstractmethod
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out the state that no optimiser moves, each [trials, ...]."""
+        """Copy out the buffers and the parameters that aren't trained, by name, each [trials, ...]."""
 
     # --- shared --------------------------------------------------------------------------------------------
 
@@ -421,7 +421,7 @@ class SideBySide(Members):
         """Compute the gradients of all trials' losses.
 
         Args:
-            stream: returns a trial's stream.
+            stream: returns the stream for a purpose and a trial's place in the pack.
             weights: the trained parameters, each [trials, ...].
             others: the other parameters and the buffers.
             strengths: the weights of the penalties that are added to the losses.

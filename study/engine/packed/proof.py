@@ -107,6 +107,7 @@ def start(
 
     Raises:
         InputError: if the proof needs XLA, and JAX isn't installed.
+        ValueError: unless the model has trainable parameters, all float32 or all float64.
     """
     if proof.layout is None:
         return OneByOne(recipe, members, state=state, device=device)
@@ -139,13 +140,15 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
 
     Args:
         recipe: the task, the model and the optimiser.
-        sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train.
+        sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train. If all are 1, trials
+            are only repeated alone, and the proof is for trials one by one.
         device: the device that trains them.
         is_compiled: whether XLA is to compile their updates, if bits are the same in all packs.
 
     Raises:
         ValueError: if a trial that trains alone gives other numbers when repeated, or after a resume.
         torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
+        Exception: the error of the user's task or model in a trial alone.
 
     Example:
         >>> from study import Dropout
@@ -211,7 +214,7 @@ def _quick_recipe(recipe: Recipe, device: str) -> Recipe:
 
 
 def _check_repeats(recipe: Recipe, members: Sequence[Member], device: str) -> None:
-    """Check that trials one by one give the same numbers when trained again, and after a resume."""
+    """Raise ValueError unless trials one by one give the same numbers when trained again, and after a resume."""
 
     def begin(state: Arrays | None = None) -> Members:
         return OneByOne(recipe, members, state=state, device=device)
@@ -259,7 +262,7 @@ def _pack_dependence(
 def _first_difference(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
 ) -> str:
-    """Return the first difference between packs of a layout, as a sentence; empty if there is none."""
+    """Return the first difference between packs of a layout, or to networks alone, as a sentence; empty if none."""
 
     def pack(chosen: Sequence[Member], state: Arrays | None = None) -> SideBySide:
         return _side_by_side(recipe, chosen, layout, state, device)
@@ -336,7 +339,7 @@ def _differences(expected: Numbers, actual: Numbers) -> str:
 
 
 def _mismatch(alone: OneByOne, pack: SideBySide) -> str:
-    """Return the name of a gradient or buffer that differs between a pack and the network alone; empty if none."""
+    """Return the first gradient or buffer of a pack that differs beyond rounding from networks alone; empty if none."""
     for kind in ("gradient", "buffer"):
         here, there = (each.gradients() if kind == "gradient" else each.buffers() for each in (pack, alone))
         largest = max((np.abs(values).max(initial=0) for values in there.values()), default=0.0)
@@ -369,7 +372,7 @@ def _explained(recipe: Recipe, error: Exception) -> str:
 
 
 def _culprits(recipe: Recipe) -> str:
-    """Describe the parts of a module that often depend on other trials."""
+    """Describe the parts of a module that often depend on other trials; empty if there are none."""
     reasons = []
     if norms := _names(recipe, nn.modules.batchnorm._NormBase):
         reasons.append(f"{norms} keeps running statistics")
@@ -386,7 +389,7 @@ def _names(recipe: Recipe, kind: type[nn.Module]) -> str:
 
 
 def _forward(recipe: Recipe) -> nn.Module:
-    """Build a module and apply it to a batch once."""
+    """Build a module, apply it to a batch once, and return it."""
     task, module = recipe.task, build(recipe, 0).train()
     stream = Stream([0], 0, Purpose.TRAIN)
     with one_thread(), seeded_generators(seed_of(0, 0, Purpose.TRAIN)), noise_from(Stream([0], 0, Purpose.NOISE)):
@@ -401,7 +404,7 @@ def _changed_buffers(recipe: Recipe) -> str:
 
 
 def _attributes(recipe: Recipe) -> str:
-    """Describe the plain attributes that a forward pass changes."""
+    """Describe the numbers, texts and booleans in a module's attributes that a forward pass changes; empty if none."""
     before, after = _plain_attributes(build(recipe, 0)), _plain_attributes(_forward(recipe))
     names = [name for name, value in after.items() if before.get(name) != value]
     return f"its attribute {', '.join(names)} changes while it computes" if names else ""

@@ -67,7 +67,7 @@ class CriterionScores(Scores):
         return Outcome.SOLVED if solved else Outcome.UNSOLVED
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Return each trial's result; only solved trials have a solved-at."""
+        """Return each trial's result; `solved_at_iteration` is None unless the trial is solved."""
         results = super().results(trials, training_s=training_s, engine=engine, device=device)
         return [
             result if result.outcome is Outcome.SOLVED else replace(result, solved_at_iteration=None)
@@ -116,7 +116,7 @@ class PackedTraining(SlicedTraining):
         super().__init__(COMPILED if is_compiled else engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update.
+        """Train for about `for_s` seconds, at least one update, and return the progress.
 
         Raises:
             DeviceMemoryError: if a GPU has no room for the pack.

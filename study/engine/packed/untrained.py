@@ -50,6 +50,9 @@ def scored(
         scores: the metric of each score.
         means: the mean of each metric.
 
+    Raises:
+        KeyError: if a metric isn't measured, or has no mean.
+
     Example:
         >>> scored({"test_mse": np.array([0.5, 3.0])}, {"test_score": "test_mse"}, {"test_mse": 2.0})
         {'test_score': array([ 25., 150.])}

@@ -93,7 +93,7 @@ class XlaSideBySide(SideBySide):
         """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates.
 
         Raises:
-            LoweringError: as `update` does.
+            LoweringError, ValueError: as `update` does.
         """
         in_time = int(for_s / self._update_s) if self._update_s else 1
         count = max(1, min(most, self._programs.at_once, in_time))

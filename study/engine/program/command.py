@@ -26,7 +26,10 @@ def command_of(
     limits: Limits | None = None,
     is_resumed: bool = False,
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the words and the environment of a trial's command, and write its configuration file.
+    """Return the words and the environment of a trial's command, and prepare its files.
+
+    The configuration file is written if the command has its placeholder. A file of the code that is run is made
+    executable.
 
     Args:
         program: the program.
@@ -67,7 +70,7 @@ def command_of(
 
 
 def _environment(code: Path | None, limits: Limits) -> dict[str, str]:
-    """Return this process's environment, adapted for programs."""
+    """Return this process's environment with a trial's limits, unbuffered Python, and paths of Python and the code."""
     environment = limits.environment() | {"PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONSAFEPATH", None)  # set for workers, but a Python script imports modules beside it
     if not {"VIRTUAL_ENV", "CONDA_PREFIX"} & environment.keys():  # no environment is active: use this process's

@@ -72,6 +72,7 @@ class ProgramEngine(CallEngine):
 
         Raises:
             InputError: if the code can't be unpacked.
+            KeyError: if a placeholder has no value.
             OSError: if the configuration file can't be written.
         """
         code = self.code.folder().path

@@ -94,7 +94,7 @@ class Process:
                 self._guard.commands.sendall(json.dumps({"end": grace_s}).encode() + b"\n")
 
     def _receive(self) -> None:
-        """Read the guard's answer: the exit code, or the reason that the program can't be run."""
+        """Read the exit code from the guard; raise ProgramError if the program can't be run or the guard was killed."""
         data = self._guard.commands.recv(2**16)
         self._arrived += data
         if not data:

@@ -58,7 +58,7 @@ class Steps:
         self.__init__()  # type: ignore[misc]
 
     def complete(self, metrics: Sequence[str]) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-        """Yield each step that counts, with its metrics and its other numbers.
+        """Yield each step that counts, in ascending order, with its metrics and its other numbers.
 
         A step counts if it has the first metric and every metric has a value at it or at an earlier step. The other
         metrics have their latest value.
@@ -111,7 +111,7 @@ class Reader(ABC):
         """Place of the results, for messages."""
 
     def _add(self, numbers: Mapping[str, Any], place: str) -> None:
-        """Add the numbers of a line or an object; other values are ignored."""
+        """Add the numbers of a line or object, ignoring other values; a missing or invalid step raises ResultsError."""
         flat = dict(_flat(numbers))
         name = self._results.step or _STEP
         step = _step(flat.pop(name, None), name, place)
@@ -122,7 +122,7 @@ class Reader(ABC):
 
 
 def reader_of(results: Results, folder: Path, steps: Steps) -> Reader:
-    """Return the reader of a program's results.
+    """Return a reader for the kind of a program's results: output, CSV, TensorBoard, MLflow, JSON lines or JSON.
 
     Args:
         results: the place of its results.
@@ -152,7 +152,7 @@ class OutputReader(Reader):
 
     @property
     def where(self) -> str:
-        """The kind of lines that are read, with an unreadable one as an example."""
+        """The output in words, for messages; as long as it has no numbers, with the reason if that is known."""
         if self._pattern is not None:
             return "its output: no line matches the pattern" if not self._steps.numbers else "its output"
         if self._broken and not self._steps.numbers:
@@ -164,7 +164,7 @@ class OutputReader(Reader):
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one.
+        """Read the complete lines; at the end, also an unfinished one. Without an end, a line beyond 1 MiB is dropped.
 
         Raises:
             ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.
@@ -189,7 +189,7 @@ class OutputReader(Reader):
             self._add(numbers, "a line of its output")
 
     def _read_match(self, match: re.Match[str], line: str) -> None:
-        """Add the numbers of the named groups of a match."""
+        """Add the numbers of the named groups of a match; a group that isn't a number raises ResultsError."""
         texts = {name: text for name, text in match.groupdict().items() if text is not None}
         numbers = {name: _number(text) for name, text in texts.items()}
         for name, number in numbers.items():
@@ -211,11 +211,11 @@ class FileReader(Reader):
 
     @property
     def where(self) -> str:
-        """The path of the file."""
+        """The path or pattern of the file, as given."""
         return self._results.where
 
     def _path(self) -> Path | None:
-        """Return the file's path; None before it exists."""
+        """Return the file's path; None before it exists. Several matching files raise ResultsError."""
         if self._known_path is None or not self._known_path.is_file():
             paths = sorted(path for path in self._folder.glob(self._results.where) if path.is_file())
             if len(paths) > 1:  # files of hyperparameters aren't results
@@ -261,7 +261,7 @@ class JsonReader(FileReader):
 
 
 def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
-    """Return the objects of numbers in a JSON value, one for each step."""
+    """Return the objects of numbers in a JSON value, one for each step; other values raise ResultsError."""
     entries = content if isinstance(content, list) else [content]
     if not all(isinstance(entry, dict) for entry in entries):
         raise ResultsError(f"{name} must be an object of numbers, or a list of such objects")
@@ -322,7 +322,7 @@ class LinesReader(FileReader):
 
     @abstractmethod
     def _take(self, line: str, place: str) -> None:
-        """Read a line."""
+        """Add the numbers of a line; `place` names the line in errors."""
 
 
 class JsonLinesReader(LinesReader):
@@ -363,7 +363,7 @@ class FolderReader(Reader):
 
     @property
     def where(self) -> str:
-        """The path of the folder."""
+        """The folder in words, for messages."""
         return f"the folder {self._results.where}" if self._results.where != "." else "its folder"
 
     def _files(self, pattern: str) -> list[Path]:

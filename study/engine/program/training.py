@@ -83,7 +83,11 @@ class ProgramTraining(TrialCall):
         return self._steps.are_numbered
 
     def advance(self, for_s: float) -> CallProgress:
-        """Wait for about `for_s` seconds, or until the program has ended."""
+        """Read the program's results for about `for_s` seconds, or until it has ended.
+
+        The first call starts the program. The trial fails if it can't be started or exceeds its time limit, and ends if
+        it is stopped early or a metric isn't finite.
+        """
         until_s = time.monotonic() + for_s
         try:
             if self._process is None and not self._done:
@@ -110,7 +114,7 @@ class ProgramTraining(TrialCall):
         return self._history.arrays({})
 
     def close(self) -> None:
-        """End the program and everything it has started."""
+        """End the program and everything it has started, and remove a temporary folder."""
         self._end_process()
         if self._pipe is not None:
             os.close(self._pipe)
@@ -190,7 +194,7 @@ class ProgramTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at_s)
 
     def _copy_output(self, *, has_ended: bool) -> None:
-        """Copy the program's output into the log, and feed it to the reader."""
+        """Copy output from the pipe, if there is one, to the log and the reader: one block, or all `has_ended`."""
         if self._pipe is None or not isinstance(self._reader, OutputReader):
             return
         os.set_blocking(self._pipe, False)
@@ -221,7 +225,7 @@ class ProgramTraining(TrialCall):
         return not all(math.isfinite(number) for _, metrics, _ in self._counted_steps() for number in metrics.values())
 
     def _counted_steps(self) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-        """Yield the steps so far that count."""
+        """Yield the steps so far that count, up to `iterations`, each with its metrics and other numbers."""
         most = self._trial.iterations
         steps = self._steps.complete(list(self._trial.metrics))
         return (step for step in steps if most is None or step[0] <= most)
@@ -249,7 +253,7 @@ class ProgramTraining(TrialCall):
         self._history.training_s = self._before_s + time.monotonic() - self._started_at_s
 
     def _take_steps(self) -> bool:
-        """Add the steps that count to the history; return True if all their metrics are finite."""
+        """Add the steps that count to the history, up to the first that isn't finite; return True if all are finite."""
         for step, metrics, others in self._counted_steps():
             self._history.add(Step(step, metrics, undeclared=others))
             if not all(map(math.isfinite, metrics.values())):

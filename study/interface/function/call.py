@@ -194,7 +194,7 @@ class FunctionCall:
     _end = close
 
     def _begin(self) -> Step | SavedState | None:
-        """Call the function, and return its first report, or its only one."""
+        """Seed the generators, call the function, and return its first report, or its only one."""
         arguments = _arguments(self._function, self._values) | {"seed": self._seed}
         if self._takes_resume:
             arguments["resume"] = self._trial.resume
@@ -271,7 +271,7 @@ class FunctionCall:
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
-        """Check the numbers of a report; `given` must have the metrics, and may have a step."""
+        """Return the checked step of a report: its numbers from `given`, its step and state from `report`."""
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = self._verb
@@ -352,7 +352,7 @@ def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
 
 def failure_of(error: BaseException) -> FunctionError:
-    """Return a description of an exception that user code raised outside a call, such as during an import."""
+    """Describe an exception that user code raised outside a call, such as during an import, as a FunctionError."""
     return _failure(error, "")
 
 

@@ -78,7 +78,7 @@ def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
-    """Make the call; an exception raised by importing the user's modules becomes a `FunctionError`."""
+    """Make the call, with the state that the parent sends next; an error, as of an import, raises `FunctionError`."""
     state = parent.recv_bytes()
     try:
         module, name, arguments = request["load"]
@@ -104,7 +104,7 @@ def _arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def _limit_memory(memory_gb: float | None) -> None:
-    """Limit the process's allocations to this many GiB, without code and mapped files."""
+    """Limit the process's allocations to this many GiB, without code and mapped files; None for no limit."""
     if memory_gb is not None:
         limit = int(memory_gb * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

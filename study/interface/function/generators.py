@@ -28,7 +28,7 @@ _LIBRARY = "torch"
 
 
 def seed_generators(seed: int) -> None:
-    """Seed the global generators of `random`, numpy and torch, each with the seed itself.
+    """Seed the global generators of `random`, numpy and torch (at its import, if that is later) with the same seed.
 
     Args:
         seed: the seed, in [0, 2^32).

@@ -61,7 +61,7 @@ def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
 
 
 def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
-    """Return the kind of a tensor, bytes, an array or a numpy number, and its content as an array."""
+    """Return the kind and content, as an array, of a tensor, bytes, array or numpy number; else raise ValueError."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         try:

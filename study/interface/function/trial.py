@@ -69,7 +69,7 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        """The trial's folder; the study file's `keep` selects files of it to store with the results."""
+        """The trial's folder, created if necessary; the study file's `keep` selects files of it to store."""
         return self._place.folder()
 
     @property
@@ -79,7 +79,7 @@ class Trial:
 
     @property
     def should_stop(self) -> bool:
-        """True once the latest step has reached the study file's `iterations`."""
+        """True once the latest step has reached the study file's `iterations`; always False without them."""
         return self._should_stop
 
     def report(self, step: int | None = None, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> None:

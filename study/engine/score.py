@@ -148,7 +148,11 @@ class Scores(ABC):
         }
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Resume from the arrays that `state` copied out."""
+        """Resume from the arrays that `state` copied out.
+
+        Raises:
+            KeyError: if an array is missing.
+        """
         self._made = arrays[f"curve/{self._first}"].shape[1]
         room = max(64, 2 * self._made)
         for name in self._metrics:

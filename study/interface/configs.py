@@ -126,7 +126,7 @@ def built(
 
 
 def _fields(annotation: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name, annotation and default of each field of a configuration."""
+    """Yield each field's name, annotation and default; raise ValueError if a dataclass's annotations can't be read."""
     if annotation is None or _is_open(annotation):
         for name, value in default.items():
             yield str(name), None, value

@@ -158,6 +158,9 @@ def _filled(word: str, values: Mapping[str, Any], quote: Any = str) -> str:
 def text_of(value: Any) -> str:
     """Return a hyperparameter's value as text for a program: a string unchanged, other values as JSON.
 
+    Raises:
+        TypeError: if another value isn't JSON data.
+
     Example:
         >>> [text_of(value) for value in (0.001, 1e-05, 3, True, None, "adam", [8, 8])]
         ['0.001', '1e-05', '3', 'true', 'null', 'adam', '[8, 8]']

@@ -147,7 +147,10 @@ class Comparison:
         """Include steps from before an interruption in the best value, without comparing the trial at their rungs.
 
         Args:
-            steps: pairs of a step and its metrics, in order.
+            steps: pairs of a step and its metrics, in order; steps with a metric that isn't finite are ignored.
+
+        Raises:
+            KeyError: if the compared metric is missing.
         """
         for step, metrics in steps:
             if all(map(math.isfinite, metrics.values())):

@@ -139,7 +139,8 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
         values: values of its hyperparameters, as in a study file. None is omitted if the argument doesn't accept it.
 
     Raises:
-        ValueError: if the function has no such hyperparameter, or a configuration rejects its values.
+        ValueError: if the function has no such hyperparameter, an argument's annotation is missing or can't be read, or
+            a configuration rejects its values.
         TypeError: if a configuration lacks a value without a default.
 
     Example:
@@ -253,7 +254,7 @@ def _check_kind(parameter: inspect.Parameter) -> None:
 
 
 def _declared(annotation: Any, default: Any) -> Hyperparameter:
-    """Return the hyperparameter of an annotation and a default, after checking that they fit."""
+    """Return the hyperparameter of an annotation and a default; raise ValueError unless they are valid and fit."""
     declared = Hyperparameter(
         type=_strict(annotation), title=_title(annotation), is_searchable=True, data=_data(annotation)
     )

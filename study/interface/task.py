@@ -215,7 +215,7 @@ class Task(ABC):
         By default, these are the widths of a batch's first two tensors, which must be [rows, width].
 
         Raises:
-            TypeError: if a batch's first two parts aren't such tensors.
+            TypeError: if a batch has fewer than two tensors, or one of its first two isn't [rows, width].
         """
         setup = (self.setup(Stream([0], 0, Purpose.SETUP)),) if self.has_setup else ()
         batch = self.draw(Stream([0], 0, Purpose.TRAIN), *setup)

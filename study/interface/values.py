@@ -69,7 +69,7 @@ def whole(value: object) -> int:
 
 
 def choice(names: Iterable[str]) -> Any:
-    """Return a pydantic type that accepts the given names only.
+    """Return a pydantic type that accepts the given names only, and raises `ChoiceError` for other values.
 
     Example:
         >>> from pydantic import TypeAdapter

@@ -103,7 +103,7 @@ def words(seeds: Tensor, features: int, rows: int, iteration: int, purpose: Purp
 def inputs(
     seeds: Tensor, low: Tensor, width: Tensor, features: int, rows: int, iteration: int, purpose: Purpose
 ) -> Tensor:
-    """Draw one iteration's inputs on any device.
+    """Draw one iteration's inputs, uniform on one interval or two of equal width, on the device of `seeds`.
 
     Args:
         seeds: int64 [trials].

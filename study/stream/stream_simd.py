@@ -63,7 +63,7 @@ class _Words:
         return self.builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), self._mask([0] * self.lanes))
 
     def count(self, first: Any) -> Any:
-        """Count up: first, first + 1, ..., in the lanes of a vector."""
+        """Return a vector of first, first + 1, ..., one number per lane."""
         return self.builder.add(self.splat(first), ir.Constant(self.kind, list(range(self.lanes))))
 
     def xor(self, *operands: Any) -> Any:

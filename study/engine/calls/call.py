@@ -47,11 +47,11 @@ class TrialCall(ABC):
     @property
     @abstractmethod
     def reports_steps(self) -> bool:
-        """True if the function yields its steps; known after the first."""
+        """True if the function yields or reports its steps; known after the first step."""
 
     @abstractmethod
     def advance(self, for_s: float) -> CallProgress:
-        """Continue for about `for_s` seconds; an error of the user's code ends the trial, as `failure`."""
+        """Continue for about `for_s` seconds, and return the progress; a user's error ends the trial, as `failure`."""
 
     @abstractmethod
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:

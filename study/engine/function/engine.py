@@ -52,6 +52,7 @@ class FunctionEngine(CallEngine):
 
         Raises:
             InputError: if the code can't be unpacked, or the function can't be imported.
+            OSError: if the copy of the code can't be written.
         """
         self._load()
 
@@ -64,7 +65,7 @@ class FunctionEngine(CallEngine):
             checkpoint: the checkpoint to resume from; None to start.
 
         Raises:
-            InputError: as `prepare` does.
+            InputError, OSError: as `prepare` does.
             ValueError: if the checkpoint is of other trials or of another engine.
         """
         folder, function = self._load()
@@ -79,6 +80,7 @@ class FunctionEngine(CallEngine):
 
         Raises:
             InputError: if the code can't be unpacked.
+            OSError: if the copy of the code can't be written.
         """
         path = str(self.code.folder().path or "")
         load = partial(load_announced, path, self.function, str(scratch / CALLED))

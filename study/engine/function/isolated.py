@@ -75,11 +75,11 @@ class IsolatedTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """True if the function yields its steps; known after the first."""
+        """True if the function yields or reports its steps; known after the first step."""
         return self._reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Handle the process's reports for about `for_s` seconds, or until the trial has ended.
+        """Handle the process's reports for about `for_s` seconds, or until the trial has ended; return the progress.
 
         The first call starts the process. A trial that exceeds its time limit fails, and is killed.
         """

@@ -87,11 +87,13 @@ class FunctionTraining(TrialCall):
 
     @property
     def reports_steps(self) -> bool:
-        """True if the function yields its steps; known after the first."""
+        """True if the function yields or reports its steps; known after the first step."""
         return self._call.reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Train for about `for_s` seconds, at least one step; a function that returns a dict has only one.
+        """Train for about `for_s` seconds, at least one step, and return the progress.
+
+        A function that returns a dict has only one step.
 
         A signal handler's exception ends the slice and the call; `checkpoint` still returns the latest copy of the
         state. KeyboardInterrupt and SystemExit that the function itself raises fail the trial.

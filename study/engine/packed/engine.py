@@ -237,7 +237,10 @@ class PackedEngine(Engine):
         return training
 
     def _recipe(self, cell: Cell) -> tuple[CodeFolder, Recipe]:
-        """Load the code and the data of a cell; return the code's folder, and the settings that its trials share."""
+        """Load the code and the data of a cell; return the code's folder, and the settings that its trials share.
+
+        A task that can't be made, or a model that it can't train, raises InputError.
+        """
         folder = self.code.folder()
         for data in self.data:
             data.provide(data_cache())

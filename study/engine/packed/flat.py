@@ -63,7 +63,11 @@ class FlatWeights:
         return self.parts_of(self.arrays[kind])
 
     def copied(self, kind: str, rows: int) -> dict[str, npt.NDArray[Any]]:
-        """Copy out each parameter's part of an array's first rows, by name: [rows, *shape]."""
+        """Copy out each parameter's part of the named array's first rows, by name: [rows, *shape].
+
+        Raises:
+            KeyError: if there is no array of this name.
+        """
         parts = self.parts_of(self.arrays[kind][:rows].cpu())
         return {name: part.numpy().copy() for name, part in parts.items()}
 

@@ -344,7 +344,10 @@ def _max_pool(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the largest element of each window and its place in the image; NaN counts as the largest."""
+    """Return the largest element of each window and its place in the image; NaN counts as the largest.
+
+    Dilation and `ceil_mode` raise LoweringError.
+    """
     if ceil_mode or set(dilation) != {1}:
         raise LoweringError("no XLA counterpart is implemented for pooling with dilation or ceil_mode")
     windows = _windows(x, kernel, stride, padding)

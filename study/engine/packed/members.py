@@ -163,7 +163,7 @@ class Members(ABC):
         return self._flat.arrays["weight"][: self._count].isfinite().all(1).cpu().numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy out the trained parameters and the buffers by name in the module, each [trials, ...]."""
+        """Copy out all parameters and buffers by name in the module, each [trials, ...]."""
         return self._copied("weight") | self.buffers()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -221,7 +221,7 @@ class Members(ABC):
     def _loss(
         self, module: nn.Module, tensors: Mapping[str, Tensor], batch: Any, noise: Stream, strengths: Strengths
     ) -> Tensor:
-        """Return a trial's loss on a batch, a scalar, with its penalties added."""
+        """Return a trial's loss on a batch with its penalties added; raise ValueError unless it is a scalar."""
         with noise_from(noise), self._products():
             loss = self.task.loss(self._outputs(module, tensors, batch), batch)
         if loss.dim() != 0:
@@ -263,7 +263,7 @@ class Members(ABC):
         return self.task.predict(model, batch)
 
     def _check_metrics(self, metrics: Mapping[str, Any]) -> None:
-        """Check that the measured metrics are those that the task declares."""
+        """Raise ValueError unless the measured metrics are those that the task declares."""
         declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}

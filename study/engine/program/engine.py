@@ -49,6 +49,7 @@ class ProgramEngine(CallEngine):
 
         Raises:
             InputError: if the code can't be unpacked.
+            OSError: if the copy of the code can't be written.
         """
         self.code.folder()
 
@@ -61,7 +62,7 @@ class ProgramEngine(CallEngine):
             checkpoint: the checkpoint to resume from; None to start.
 
         Raises:
-            InputError: if the code can't be unpacked.
+            InputError, OSError: as `prepare` does.
             ValueError: if the checkpoint is of other trials or of another engine.
         """
         code = self.code.folder().path
@@ -73,7 +74,7 @@ class ProgramEngine(CallEngine):
         Raises:
             InputError: if the code can't be unpacked.
             KeyError: if a placeholder has no value.
-            OSError: if the configuration file can't be written.
+            OSError: if the copy of the code or the configuration file can't be written.
         """
         code = self.code.folder().path
         return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
@@ -82,7 +83,7 @@ class ProgramEngine(CallEngine):
         """Start a trial in its own process, without a time limit, to find errors at its start.
 
         Raises:
-            InputError: if the code can't be unpacked.
+            InputError, OSError: as `prepare` does.
         """
         (scratch / CALLED).touch()
         limits, output = replace(self.limits, time_limit_s=None), TrialOutput(scratch / "log.txt", is_shared=False)

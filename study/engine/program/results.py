@@ -346,7 +346,7 @@ class CsvReader(LinesReader):
         self._columns: Sequence[str] = ()
 
     def _take(self, line: str, place: str) -> None:
-        """Read a line: the names of the columns, or the values of a row; cells that aren't numbers are skipped."""
+        """Read the names of the columns, or the numbers of a row; a row of another length raises ResultsError."""
         values = next(csv.reader([line]))
         if not self._columns:
             self._columns = [value.strip() for value in values]

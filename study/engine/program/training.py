@@ -83,7 +83,7 @@ class ProgramTraining(TrialCall):
         return self._steps.are_numbered
 
     def advance(self, for_s: float) -> CallProgress:
-        """Read the program's results for about `for_s` seconds, or until it has ended.
+        """Read the program's results for about `for_s` seconds, or until it has ended, and return the progress.
 
         The first call starts the program. The trial fails if it can't be started or exceeds its time limit, and ends if
         it is stopped early or a metric isn't finite.

@@ -215,7 +215,7 @@ class FunctionCall:
         return self._checked(report)
 
     def _returned(self, reports: Any) -> Step | SavedState | None:
-        """Check the function's value: return a dict's step, or the first report of a generator."""
+        """Return the step of a returned dict, or a generator's first report; another value raises FunctionError."""
         if isinstance(reports, Mapping):
             self._reports = None
             return self._step(reports, {"step": max(self._last, 0)} | dict(reports))
@@ -228,7 +228,7 @@ class FunctionCall:
         return self._pull()
 
     def _pull(self) -> Step | SavedState | None:
-        """Return the next report; None if the function has ended."""
+        """Return the next report; None if the function has ended. An invalid report or end raises FunctionError."""
         assert self._reports is not None
         try:
             report = next(self._reports)
@@ -250,7 +250,7 @@ class FunctionCall:
         return "yield" if self.reports_steps else "return"
 
     def _checked(self, report: Any) -> Step | SavedState | None:
-        """Check a report that the function yielded or handed over; return None for a step beyond the last one."""
+        """Return a report's step or saved state; None beyond `iterations`. An invalid report raises FunctionError."""
         if isinstance(report, SavedState):
             return report
         if not isinstance(report, Mapping):
@@ -271,7 +271,7 @@ class FunctionCall:
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
-        """Return the checked step of a report: its numbers from `given`, its step and state from `report`."""
+        """Return a step of the numbers in `given` with the step and state in `report`; FunctionError if invalid."""
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = self._verb
@@ -288,7 +288,7 @@ class FunctionCall:
         return Step(int(step), metrics, report.get("state"), undeclared)
 
     def _undeclared(self, name: Any, value: Any, verb: str) -> float:
-        """Check an undeclared number and its name, and return it as a float."""
+        """Return an undeclared number as a float; raise FunctionError if its name or value is invalid."""
         number: Any = _scalar(value)
         if type(name) is not str or name in _RESERVED:
             raise self._error(
@@ -302,7 +302,7 @@ class FunctionCall:
             return math.copysign(math.inf, 1 if abs(number) == number else -1)
 
     def _number(self, name: str, value: Any, verb: str) -> float:
-        """Check that a metric is a number within its limits, and return it as a float; NaN and infinity pass."""
+        """Return a metric as a float; raise FunctionError unless it is a number within its limits, NaN or infinite."""
         scalar, metric = _scalar(value), self._metrics[name]
         if not isinstance(scalar, numbers.Real):  # bool is a number: True is 1
             raise self._error(f"must {verb} a number as {name}, but got {_description(value)}")

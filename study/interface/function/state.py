@@ -41,12 +41,16 @@ def state_of(arrays: Arrays) -> Any:
 
     Raises:
         ImportError: if the state has a tensor, and torch isn't installed.
+        KeyError: if an array is missing.
     """
     return _value(json.loads(arrays[_TREE].tobytes()), arrays)
 
 
 def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """Return a value as JSON data: plain values unchanged, others as a dict of kind and content."""
+    """Return a value as JSON data: plain values unchanged, others as a dict of kind and content, or raise ValueError.
+
+    The content of arrays, bytes and tensors is added to `arrays`.
+    """
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, Mapping):

@@ -167,7 +167,7 @@ class ReportingCall(Iterator[Any]):
         """Run the function until its next report.
 
         Raises:
-            StopIteration: if the function returns, with its value.
+            StopIteration: if the function returns, with its value; without a value once it has ended.
             BaseException: the exception that the function raises.
         """
         if self._greenlet.dead:

@@ -69,7 +69,7 @@ class Scores(ABC):
 
     @abstractmethod
     def _meets(self, metrics: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
-        """Return the trials whose metrics, each [trials], meet their criterion, bool [trials]; NaN doesn't."""
+        """Return a mask of the trials whose metrics, each [trials], meet their criterion; NaN doesn't."""
 
     @abstractmethod
     def _judged_by(self, trial: int) -> dict[str, Any]:

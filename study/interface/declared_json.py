@@ -57,7 +57,10 @@ class _Schema:
 
 
 def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
-    """Convert a value to the first type of a JSON schema that it has, without checking limits; ValueError if none."""
+    """Convert a value by the first option of a JSON schema that matches its type; raise ValueError if none does.
+
+    Limits aren't checked, nor the texts or the only value of a Literal.
+    """
     if not schema:  # a field of a configuration without declared fields
         return value
     for option in schema.get("anyOf", [schema]):

@@ -273,7 +273,7 @@ def _declared(annotation: Any, default: Any) -> Hyperparameter:
 
 
 def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Return a parameter's annotation, or the type of its default if it has no annotation."""
+    """Return a parameter's annotation, else the type of its default; raise ValueError if there is no valid one."""
     if parameter.annotation is not inspect.Parameter.empty:
         return _resolved(called, parameter)
     return _type_of_default(parameter.name, _default(called, parameter))
@@ -374,7 +374,7 @@ def _annotated(inner: Any, limits: tuple[Any, ...]) -> Any:
 
 
 def _literal(choices: tuple[Any, ...]) -> Any:
-    """Return a type that accepts a Literal's choices only, where true isn't 1; raise ValueError for other choices."""
+    """Return a type that accepts a Literal's choices only, where true isn't 1; ValueError for an unsupported choice."""
     if wrong := [choice for choice in choices if type(choice) not in (str, int, bool, types.NoneType)]:
         raise ValueError(f"a Literal must be of texts, whole numbers, True, False or None, but has {wrong[0]!r}")
 

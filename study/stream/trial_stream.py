@@ -202,7 +202,7 @@ class Stream:
         return (sobol_points(self._iteration * rows, rows, features).T ^ shift) * _STEP
 
     def _fine(self, shape: Sequence[int]) -> Tensor:
-        """Draw float64 numbers that are multiples of 2**-48."""
+        """Draw float64 numbers on [0, 1) that are multiples of 2**-48, [trials, features, rows]."""
         pairs = self._words(shape, 2).double()
         return pairs[:, 0::2] + pairs[:, 1::2] * _STEP
 

@@ -138,7 +138,7 @@ class FunctionTraining(TrialCall):
         return self._checkpoint
 
     def close(self) -> None:
-        """End the call early, for example after a last checkpoint."""
+        """End the call early, for example after a last checkpoint, ignoring its errors; a no-op if it is closed."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -78,7 +78,8 @@ class PackedEngine(Engine):
         """Unpack the code and build a module, to find errors before a trial begins.
 
         Raises:
-            InputError: if the code or the data can't be loaded, or the task can't be made.
+            InputError: if the code or the data can't be loaded, or the task can't be made or learned by the model.
+            OSError: if the copy of the code or the data can't be written.
             Exception: the error of the user's model.
         """
         folder, recipe = self._recipe(cell)

@@ -84,7 +84,7 @@ def _constants(graph: GraphModule) -> dict[str, Array]:
 
 
 def _run(graph: GraphModule, constants: Mapping[str, Array], *inputs: Array) -> list[Array]:
-    """Compute the recorded operations with arrays of JAX."""
+    """Compute the recorded operations with arrays of JAX, and return their outputs."""
     values: dict[Node, Any] = {}
     given = iter(inputs)
     for node in graph.graph.nodes:

@@ -121,7 +121,7 @@ class Members(ABC):
         return 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the gradients of the next update without making it, each [trials, ...].
+        """Return the gradients of the next update by parameter, without making it, each [trials, ...].
 
         Raises:
             ValueError: if the task's loss isn't a scalar.
@@ -131,7 +131,7 @@ class Members(ABC):
         return self._copied("gradient")
 
     def evaluate(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return the task's metrics of every trial as it is now, without scores, each float64 [trials].
+        """Return the task's metrics, except its `scores`, of every trial as it is now, each float64 [trials].
 
         A sparsity error is NaN if the model has no units.
 
@@ -188,7 +188,7 @@ class Members(ABC):
 
     @abstractmethod
     def _measure(self, batch: Any) -> dict[str, Tensor]:
-        """Measure every trial on an evaluation set, each [trials]."""
+        """Measure every trial on an evaluation set; return each metric, [trials or more], without the set's prefix."""
 
     @abstractmethod
     def buffers(self) -> dict[str, npt.NDArray[Any]]:
@@ -401,7 +401,7 @@ class SideBySide(Members):
         self._repeat = recorded(compute, expected, *inputs, drawn(self.draws, self._seeds, self.iteration))
 
     def _listened(self, *inputs: Any) -> tuple[Gradients, Draws]:
-        """Compute gradients, and record their draws."""
+        """Compute gradients, and return them with the draws that they took."""
 
         def listening(purpose: Purpose, place: Tensor) -> Stream:
             return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
@@ -418,7 +418,7 @@ class SideBySide(Members):
         setup: tuple[Any, ...],
         numbers: Numbers | None = None,
     ) -> Gradients:
-        """Compute the gradients of all trials' losses.
+        """Return the gradients of all trials' losses by parameter, without parameters that no loss depends on.
 
         Args:
             stream: returns the stream for a purpose and a trial's place in the pack.

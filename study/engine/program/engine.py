@@ -69,7 +69,7 @@ class ProgramEngine(CallEngine):
         return CallPack(self, pack, device, partial(self._begin, code), checkpoint, code=code)
 
     def command(self, call: CallTrial, folder: Path) -> tuple[list[str], dict[str, str]]:
-        """Return the words and the environment of a trial in the given folder, and write its configuration file there.
+        """Return the words and the environment of a trial in the given folder, and prepare its files (`command_of`).
 
         Raises:
             InputError: if the code can't be unpacked.

@@ -38,7 +38,7 @@ class Steps:
         self.are_numbered = False
 
     def add(self, step: int | None, numbers: Mapping[str, float]) -> None:
-        """Add numbers.
+        """Add numbers to a step; without a step, to the current one, or to the next if that has one of them already.
 
         Args:
             step: the step, where they replace earlier numbers of the same name; None for the current one.
@@ -96,7 +96,7 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, *, has_ended: bool) -> None:
-        """Read new results.
+        """Read new results, and add them to the steps.
 
         Args:
             has_ended: whether the program has ended, so that its results are complete.
@@ -164,7 +164,7 @@ class OutputReader(Reader):
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one. Without an end, a line beyond 1 MiB is dropped.
+        """Read the complete lines; at the end, also an unfinished one. A line beyond 1 MiB is dropped until then.
 
         Raises:
             ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.

@@ -271,7 +271,7 @@ class FunctionCall:
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
-        """Return a step of the numbers in `given` with the step and state in `report`; FunctionError if invalid."""
+        """Return the numbers in `given` with the step and state in `report`; raise FunctionError if one is invalid."""
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = self._verb

@@ -78,7 +78,7 @@ def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def _call(parent: Connection, request: Mapping[str, Any]) -> FunctionCall:
-    """Make the call, with the state that the parent sends next; an error, as of an import, raises `FunctionError`."""
+    """Make the call, with the state that the parent sends next; an error, as in an import, raises `FunctionError`."""
     state = parent.recv_bytes()
     try:
         module, name, arguments = request["load"]

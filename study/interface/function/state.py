@@ -47,9 +47,9 @@ def state_of(arrays: Arrays) -> Any:
 
 
 def _node(value: Any, where: str, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """Return a value as JSON data: plain values unchanged, others as a dict of kind and content, or raise ValueError.
+    """Return a value as JSON data: plain values unchanged, others as a dict of kind and content.
 
-    The content of arrays, bytes and tensors is added to `arrays`.
+    The content of arrays, bytes and tensors is added to `arrays`. An unsupported type raises ValueError.
     """
     if value is None or type(value) in (bool, int, float, str):
         return value

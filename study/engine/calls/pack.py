@@ -67,7 +67,7 @@ class CallPack(Training):
             self._resume(checkpoint)
 
     def _resume(self, checkpoint: Checkpoint) -> None:
-        """Take the trials' records and arrays from a checkpoint; raise ValueError if it is of other trials or engines."""
+        """Take the trials' records and arrays from a checkpoint; ValueError if it is of other trials or engines."""
         if checkpoint.engine != self._engine.name:
             raise ValueError(f"checkpoint.engine must be {self._engine.name!r}, but got {checkpoint.engine!r}")
         if checkpoint.trial_ids != tuple(trial.id for trial in self._pack.trials):

@@ -323,7 +323,7 @@ class FunctionCall:
         return FunctionError(f"{self._place()}: {name} {message}")
 
     def _place(self) -> str:
-        """Return the file and line of the latest yield or report, or of the function's definition."""
+        """Return the file and line of the latest yield or report, else of the function's definition, else its repr."""
 
         def find() -> str:
             code = getattr(inspect.unwrap(self._function), "__code__", None)

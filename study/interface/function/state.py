@@ -25,7 +25,7 @@ def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
     """Copy a state into named arrays that need no pickle.
 
     Raises:
-        ValueError: if the state has a value of another type; the message names the value's place in the state.
+        ValueError: if a value or a key is of a type that a state can't hold; the message names its place in the state.
 
     Example:
         >>> state_of(state_arrays({"epoch": 3, "weights": np.ones(2), "rng": (1, b"x")}))

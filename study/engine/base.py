@@ -153,7 +153,10 @@ class Engine(ABC):
         """Estimate the memory that the pack needs on its device, in MiB."""
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Return the number of a cell's trials that this machine's GPU trains side by side; by default None for any."""
+        """Return the number of a cell's trials that this machine's GPU trains side by side.
+
+        None (the default) if there is no limit, or it is unknown.
+        """
         return None
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:

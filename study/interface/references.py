@@ -149,6 +149,7 @@ class ReferenceCriterion:
 
         Raises:
             ValueError: as `reference_bound` does.
+            KeyError: if the metric gets no bound.
         """
         values, is_higher = references.values[metric], self.higher_is_better[metric]
         return reference_bound(values, kind or self.kind, self.level, higher_is_better=is_higher)

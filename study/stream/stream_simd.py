@@ -161,17 +161,17 @@ _narrow, _narrow_two = _strip(LANES, two=False), _strip(LANES, two=True)
 
 @cached(_STAMP, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type: ignore[no-untyped-def]
-    """Draw rows first, first + 1, ... of one trial, in compiled code.
+    """Draw the inputs of rows first, first + 1, ... of one trial into `x`, in compiled code.
 
     Args:
         x: float32 [features, rows or more], contiguous; features a multiple of 4; written.
         rows: number of rows, a multiple of `LANES`.
-        seed: uint64.
+        seed: the trial's seed, uint64.
         low: float32, the start of the interval.
         second: float32, the start of the second interval; equal to `low` for a single interval.
-        width: float32.
+        width: float32, the intervals' width.
         iteration: 0 <= iteration < 2**32.
-        purpose: a `Purpose`.
+        purpose: a `Purpose`, or another last word of the counter.
         first: number of the first row.
     """
     k0, k1 = np.uint32(seed & _LOW_WORD), np.uint32(seed >> _HALF_WORD)

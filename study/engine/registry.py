@@ -90,9 +90,9 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
 
 def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) -> list[int | None]:
-    """Return, for each cell, the number of trials that this machine's GPU trains side by side; None if it has no limit.
+    """Return, for each cell, the number of trials that this machine's GPU trains side by side.
 
-    An engine without a way to tell, such as one without a GPU, also gives None.
+    None stands for no limit, or for an unknown one, such as without a GPU.
 
     Args:
         name: as for `engine_for`.

@@ -116,8 +116,8 @@ def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
         return [engine_named(name)]
     known = preferred or ([] if own is None else [own.name])
     raise InputError(
-        f"--engine must be auto, one of {', '.join(known)}, or an engine that an installed package offers, "
-        f"but got {name!r}{nearest(name, known)}"
+        f"--engine must be {', '.join(['auto', *known])}, or an engine that an installed package offers, but got "
+        f"{name!r}{nearest(name, known)}"
     )
 
 

@@ -19,7 +19,7 @@ class Bound:
         at_most: inclusive upper bound; None without one.
 
     Raises:
-        ValueError: if all bounds are None, or ``at_least < below`` doesn't hold.
+        ValueError: if all bounds are None, or ``at_least < below`` or ``at_least <= at_most`` doesn't hold.
     """
 
     at_least: float | None = None
@@ -28,9 +28,11 @@ class Bound:
 
     def __post_init__(self) -> None:
         if self.at_least is None and self.below is None and self.at_most is None:
-            raise ValueError("a criterion must have at_least or below, but has neither")
+            raise ValueError("a criterion must have at_least, below or at_most, but has none of them")
         if self.at_least is not None and self.below is not None and not self.at_least < self.below:
             raise ValueError(f"at_least < below must hold, but got {self.at_least:g} and {self.below:g}")
+        if self.at_least is not None and self.at_most is not None and not self.at_least <= self.at_most:
+            raise ValueError(f"at_least <= at_most must hold, but got {self.at_least:g} and {self.at_most:g}")
 
     def holds(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """Return True for each value within the bounds; NaN is outside.

@@ -68,7 +68,7 @@ def _by_schema(schema: Mapping[str, Any], value: Any) -> Any:
             case "array" if isinstance(value, list | tuple):
                 items = [*option.get("prefixItems", ()), *[option.get("items", {})] * len(value)]
                 return [_by_schema(item, element) for item, element in zip(items, value, strict=False)]
-            case "integer" if _is_number(value) and value == int(value) and "enum" not in option:
+            case "integer" if _is_number(value) and float(value).is_integer() and "enum" not in option:
                 return int(value)
             case "number" if _is_number(value):
                 return float(value)

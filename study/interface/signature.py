@@ -112,7 +112,9 @@ def hyperparameters_of(
             for leaf in leaves:
                 try:
                     if leaf.name in reserved or leaf.name in hyperparameters:
-                        raise ValueError("the name means something else in a study file; give it another one")
+                        raise ValueError(
+                            "the name is reserved in study files, or used twice in this signature; give it another one"
+                        )
                     annotation = (
                         _type_of_default(leaf.name, leaf.default) if leaf.annotation is None else leaf.annotation
                     )

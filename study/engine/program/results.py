@@ -389,7 +389,7 @@ class TensorBoardReader(FolderReader):
             for event in self._loaders[path].Load():
                 for value in event.summary.value:
                     if (number := _scalar(value)) is not None:
-                        self._steps.add(int(event.step), {value.tag: number})
+                        self._steps.add(_step(event.step, "step", f"an event of {path.name}"), {value.tag: number})
 
 
 def _event_loader(path: Path) -> Any:
@@ -437,11 +437,12 @@ class MlflowReader(FolderReader):
             for line in complete.decode("utf-8", "replace").splitlines():
                 try:
                     _, value, step = line.split()[:3]
-                    self._steps.add(int(step), {name: float(value)})
-                except ValueError:
+                    self._steps.add(_step(int(step), "step", line), {name: float(value)})
+                except (ValueError, ResultsError):
                     where = path.relative_to(self._folder).as_posix()
                     raise ResultsError(
-                        f"{where} must have a time, a value and a step on each line, as MLflow writes them, but has "
+                        f"{where} must have a time, a value and a step of at least 0 on each line, as MLflow writes "
+                        "them, but has "
                         f"{shortened(line, 200)!r}"
                     ) from None
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from study.engine.calls import CallProgress, CallTrial, Limits, TrialCall, TrialOutput
 from study.engine.calls.guard import GRACE_S
+from study.engine.calls.guarded import ending
 from study.engine.calls.trial import Arrays
 from study.engine.program.command import command_of
 from study.engine.program.process import Process, ProgramError
@@ -281,13 +282,7 @@ def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:
     last = f": {shortened(lines[-1].strip(), _LONGEST_LINE)}" if lines else ", and printed nothing"
     if _traceback(lines):
         last = ""
-    if code >= 0:
-        return f"it ended with exit code {code}{last}"
-    known: Mapping[int, str] = {int(number): number.name for number in signal.Signals}
-    why = " (perhaps the machine ran out of memory)" if code == -signal.SIGKILL else ""
-    if memory_gb is not None and code != -signal.SIGKILL:
-        why = f" (perhaps its memory_gb of {memory_gb:g} wasn't enough)"
-    return f"it was ended by {known.get(-code, f'signal {-code}')}{why}{last}"
+    return f"it {'ended with' if code >= 0 else 'was ended by'} {ending(code, memory_gb)}{last}"
 
 
 def _traceback(lines: Sequence[str]) -> Sequence[str]:

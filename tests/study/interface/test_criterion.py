@@ -43,7 +43,7 @@ def test_a_missing_metric_is_an_error():
         is_success({"loss": 0.1}, {"accuracy": Bound(below=1)})
 
 
-@pytest.mark.parametrize("bounds", [{}, {"at_least": 2.0, "below": 2.0}])
+@pytest.mark.parametrize("bounds", [{}, {"at_least": 2.0, "below": 2.0}, {"at_least": 1.0, "at_most": 0.0}])
 def test_impossible_bounds_are_refused(bounds):
     """A criterion needs at least one bound, and its bounds must be satisfiable."""
     with pytest.raises(ValueError, match=r"at_least"):

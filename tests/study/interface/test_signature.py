@@ -196,7 +196,7 @@ MISTAKES = {
     "table": "a study file can't give its type dict",
     "number": "int | float would make two trials",
     "size": "its default isn't of its own type: it must be a number, but got nothing",
-    "model": "the name means something else",
+    "model": "the name is reserved in study files",
     "low": "its default isn't of its own type: it must be greater than or equal to 1, but got 0",
     "text": "its limits don't fit its type",
     "optional": "limits can't apply to",

@@ -431,12 +431,12 @@ def test_metrics_of_mlflow_are_read(results: Make, monkeypatch: pytest.MonkeyPat
     assert written.at_the_end()[3] == {"loss": 0.25}
 
 
-@pytest.mark.parametrize("line", ["1 0.5", "1 x 2", "1 0.5 x", "\xff"])
+@pytest.mark.parametrize("line", ["1 0.5", "1 x 2", "1 0.5 x", "1 0.5 -1", "1 0.5 99999999999999999999", "\xff"])
 def test_a_line_that_mlflow_does_not_write_is_an_error(results: Make, line: str) -> None:
     written = results("mlflow", ".")
     written.path = written.folder / "mlruns" / "0" / "a" / "meta.yaml"
     written.write("run_id: a\n").path = written.path.parent / "metrics" / "loss"
     assert written.write(f"1 0.5 1\n{line}\n").mistake() == (
-        "mlruns/0/a/metrics/loss must have a time, a value and a step on each line, as MLflow writes them, but has "
-        f"{line!r}"
+        "mlruns/0/a/metrics/loss must have a time, a value and a step of at least 0 on each line, as MLflow writes "
+        f"them, but has {line!r}"
     )

@@ -185,7 +185,7 @@ FAILURES: dict[str, tuple[str, Results, str]] = {
     "half-written results": (
         "printf '{\"loss\": 0.' > metrics.json; echo x; exit 2", FILE, "it ended with exit code 2: x"
     ),
-    "signal": ("echo before; kill -SEGV $$", FILE, "it was ended by SIGSEGV: before"),
+    "signal": ("echo before; kill -SEGV $$", FILE, "it was ended by SIGSEGV (a segmentation fault): before"),
     "out of memory": (
         "kill -9 $$", FILE, "it was ended by SIGKILL (perhaps the machine ran out of memory), and printed nothing"
     ),
@@ -322,7 +322,9 @@ def test_memory_has_a_limit(start: Start) -> None:
     assert record.details.endswith("MemoryError")
     assert record_of(start(text.replace("SIZE", "2**20"), limits=limits)).error is None
     crash = record_of(start("kill -SEGV $$", limits=limits))
-    assert crash.error == "it was ended by SIGSEGV (perhaps its memory_gb of 0.5 wasn't enough), and printed nothing"
+    why = "a segmentation fault; perhaps its memory_gb of 0.5 wasn't enough"
+    assert crash.error == f"it was ended by SIGSEGV ({why}), and printed nothing"
+    assert record_of(start("kill $$", limits=limits)).error == "it was ended by SIGTERM, and printed nothing"
 
 
 # --- NaN

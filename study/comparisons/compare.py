@@ -40,7 +40,7 @@ class Side:
 
 
 def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: str | None) -> Side:
-    """Collect the trials of a method.
+    """Collect a method's trials, a sample for each row, and count those without a value to compare.
 
     Args:
         name: the method's name.
@@ -133,10 +133,10 @@ def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
 
 
 def _ranks(first: Side, second: Side, metric: str) -> Columns:
-    """Rank the trials of both methods, row by row, from 0 for the worst to 1 for the best; ties have their mean rank.
+    """Rank the trials of both methods, row by row, as shares between 0 (worst) and 1 (best); pending trials have NaN.
 
     The difference of the methods' mean ranks is P(first better) - P(second better) over all pairs of trials, if both
-    have the same number of trials.
+    have the same number of trials. Ties have their mean rank.
     """
     from scipy import stats  # imported here: it takes long
 
@@ -194,7 +194,10 @@ def _over_rows(rows: Sequence[SeedNumbers]) -> SeedNumbers:
 
 
 def _compare_seeds(first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool) -> Finding:
-    """Compare plain seeds: shared seeds as pairs, and the others as independent samples."""
+    """Compare plain seeds: shared seeds as pairs, and the others as independent samples.
+
+    If rows of a method share less than half of their seeds, each row is an independent sample instead.
+    """
     is_simple = len(first.samples) == 1 and not any(side.samples[0].repeat_seeds for side in (first, second))
     numbers = _numbers(first, second, metric)
     if is_ranked and metric is not None:
@@ -244,7 +247,7 @@ def _tested(
     *,
     is_of_ranks: bool,
 ) -> Finding:
-    """Return the finding of a test; a difference of mean ranks becomes a probability."""
+    """Return the finding of a test; a difference of mean ranks becomes a probability, an infinite interval None."""
     estimate, interval = test.estimate, test.interval if np.isfinite(test.interval).all() else None
     if is_of_ranks:
         estimate, interval = _as_probability(estimate), interval and _probabilities(interval)
@@ -270,7 +273,7 @@ def _compare_independent_rows(
     *,
     is_ranked: bool,
 ) -> Finding:
-    """Compare averages over rows that have no seeds in common: each row is an independent sample."""
+    """Compare averages over rows as independent samples; no test if rows of a method share any seeds."""
     for own in rows:
         seeds = np.concatenate([row.seeds for row in own])
         if np.unique(seeds).size < seeds.size:
@@ -377,7 +380,7 @@ def _untested(blank: Finding, first: Side, second: Side, metric: str | None, rea
 
 
 def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None, float | None]:
-    """Average each method's numbers, with equal weights for its rows."""
+    """Average each method's numbers, with equal weights for its rows; None if a row has no number."""
     means = []
     for columns in _numbers(first, second, metric):
         known = [values[~np.isnan(values)] for values in columns]

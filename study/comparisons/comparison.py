@@ -142,7 +142,7 @@ def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comp
 
 
 def _with_counts(summary: Summary, beside: Reference, untested: str) -> Finding:
-    """Compare a rate with another by their counts: Fisher's exact test, Newcombe's interval."""
+    """Compare two rates by Fisher's exact test and Newcombe's interval; no test if `untested` gives a reason."""
     counts = summary.solved, summary.judged, beside.solved, beside.judged
     rates = summary.solved / summary.judged, beside.solved / beside.judged
     blank = Finding(
@@ -171,6 +171,8 @@ def with_study(
 ) -> Comparisons:
     """Compare each cell with the cell of another study that has the same values of the hyperparameters swept by either.
 
+    The models must be equal, too. If the studies have a cell in common, all hyperparameters must be equal.
+
     Args:
         summaries: the cells.
         others: the cells of the other study.
@@ -180,8 +182,8 @@ def with_study(
         titles: declared titles of hyperparameters, by name.
 
     Raises:
-        InputError: if no cell of the other study has a counterpart here, one has several, or the studies have no
-            measure in common.
+        InputError: if no cell of the other study has a counterpart here, several of its cells have equal values, or the
+            studies have no measure in common.
     """
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
     swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
@@ -233,7 +235,10 @@ def _rows_by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRow
 def _with_rows(
     rows: ResultRows, others: ResultRows, name: str, notes: Sequence[str], trials: BothTrials, sizes: Sizes
 ) -> Comparisons:
-    """Compare rows of equal values, by rates or a common metric; raise InputError if none or several match."""
+    """Compare rows of equal values, by rates or a common metric.
+
+    Raises InputError if no rows match, several of the other rows are equal, or there is no common measure.
+    """
     there: dict[tuple[Any, ...], Summary] = {}
     for values, summary in zip(others.values, others.summaries, strict=True):
         if there.setdefault(values, summary) is not summary:
@@ -303,7 +308,7 @@ def _has_value(summary: Summary, metric: str | None) -> bool:
 
 
 def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None:
-    """Test that times to success are equal; None where they aren't known, or trials of a row share seeds."""
+    """Return the p-value of equal times; None if untestable, times are unknown, or trials of a row share seeds."""
     times = [s.times.known("iterations") if s.times else None for s in (here, there)]
     samples = [table.group(s.key) for table, s in zip(trials, (here, there), strict=True)]
     if any(known is None for known in times) or any(

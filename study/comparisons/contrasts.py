@@ -256,7 +256,7 @@ _REPEATED = (
 
 
 def _trends_and_times(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
-    """Test trends and times; both need independent trials and numbers of seeds that were fixed in advance."""
+    """Test trends and times, and fit regressions, as far as the seeds allow; notes name what is left out."""
     if sizes == "adaptive":
         return Contrasts(notes=(_NOT_FIXED,))
     if (trials.seeds < 0).any():
@@ -275,7 +275,7 @@ def _samples(trials: TrialTable, summaries: Sequence[Summary]) -> list[Trials]:
 
 
 def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
-    """Select the judged trials of the seeds that samples have in common, in the same order for all.
+    """Select the trials of the seeds at which each sample has a judged trial, in the same order for all.
 
     Returns:
         None if they share less than half of the seeds of the smallest sample: then they count as independent samples.
@@ -343,7 +343,7 @@ def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
 
 
 def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTest]:
-    """Test each method's trend; p-values are not adjusted."""
+    """Test each method's trend over a key with at least three values; p-values are not adjusted."""
     fixed_keys = [other for other in rows.varying() if other != key]
     tests = []
     metric = None if rows.has_rates else rows.main_metric
@@ -392,7 +392,8 @@ def _metric_trend(
 ) -> tuple[statistics.Trend | None, int | None]:
     """Test the trend of a metric over rows in order, by ranks within each seed; trials without a number are worst.
 
-    The statistic is Page's (JASA 58, 1963, 216-230). Only seeds that all rows have are used.
+    The statistic is Page's (JASA 58, 1963, 216-230). Only seeds that all rows have are used; their number is
+    returned, too. (None, None) if these are too few, or rows have several trials of a seed.
     """
     samples = _samples(trials, summaries)
     common = _common([sample.seeds for sample in samples])
@@ -408,12 +409,12 @@ def _metric_trend(
 
 
 def _average(summary: Summary, metric: str | None) -> float | None:
-    """Return a row's rate, or its mean of the metric."""
+    """Return a row's rate, or its mean of the metric; None if no trial has a number."""
     return summary.solved / summary.judged if metric is None else summary.metrics[metric].mean
 
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
-    """Regress success on all ordered keys together, if there are at least two."""
+    """Regress success on all ordered keys together, for each setting of other keys; empty with fewer than two."""
     keys = _ordered_keys(rows)
     if len(keys) < 2:
         return ()
@@ -459,5 +460,5 @@ def _exp(value: float) -> float:
 
 
 def _by_factors(levels: Sequence[float]) -> bool:
-    """Return True if positive levels span at least a factor of 10."""
+    """Return True if all levels are positive and span at least a factor of 10."""
     return min(levels) > 0 and max(levels) / min(levels) >= _FACTOR

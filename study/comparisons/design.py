@@ -88,6 +88,7 @@ def design(
         wanted: a difference of rates whose number of seeds is computed, in (0, 1]; None or 0 for none.
 
     Raises:
+        InputError: if the published results of an installed package are invalid.
         ValueError: if the number of seeds is negative, or `wanted` is above 1.
 
     Example:
@@ -143,7 +144,7 @@ def _planned(
 
 
 def _rate(rows: ResultRows, row: int) -> float | None:
-    """Return (k + 1/2)/(n + 1) of the trials so far, else of the published cell: few trials don't give 0 or 1."""
+    """Return (k + 1/2)/(n + 1), never 0 or 1, of the trials so far, else of the published cell; None without either."""
     summary = rows.summaries[row]
     if summary.judged:
         return (summary.solved + 0.5) / (summary.judged + 1)

@@ -143,7 +143,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """The better method, if the test distinguishes them."""
+        """Which method is better, or that they are not distinguished, or not tested."""
         if self.p_adjusted is None:
             return Verdict.NOT_TESTED
         if self.p_adjusted >= LEVEL or not self.direction:
@@ -174,7 +174,7 @@ class Finding:
 
     @property
     def has_enough_seeds(self) -> bool:
-        """True if the methods differ at enough seeds for the test to distinguish them."""
+        """True if the methods differ at enough seeds for the test to distinguish them, and without a test of pairs."""
         return self.more_seeds == 0
 
     @property

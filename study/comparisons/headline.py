@@ -119,7 +119,7 @@ def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
 
 
 def _best_phrase(search: SearchFindings, best: Summary) -> str:
-    """Describe the best candidate's success rate or, without a criterion, its first metric."""
+    """Describe a candidate's success rate or, without one, its first objective with a value; empty without any."""
     if best.success_rate is not None and best.success_rate_interval is not None:
         rate = words.rate(best.success_rate, best.success_rate_interval)
         return f"solves {best.solved} of {best.judged} ({rate})"
@@ -157,7 +157,7 @@ class _Standing:
 
 
 def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
-    """Sort the methods of a question by their rates or means, the best first."""
+    """Sort the methods of a question by their rates or means, the best first, those without a number last."""
     standings = [_standing(rows, method) for method in question.methods]
     name = rows.main_metric
     descends = rows.has_rates or name is None or rows.metrics[name].higher_is_better
@@ -282,7 +282,7 @@ def _undecided_sentence(
 
 
 def _none_of(names: Sequence[str]) -> str:
-    """Name methods after neither or none of."""
+    """List methods as "neither A nor B" or "none of A, B and C"; count them if they are many."""
     if len(names) == 2:
         return f"neither {names[0]} nor {names[1]}"
     return f"none of {words.join_and(names) if len(names) <= _MOST_NAMED + 1 else f'{len(names)} methods'}"
@@ -325,7 +325,7 @@ def _values(finding: Finding, rows: ResultRows) -> str:
 
 
 def _reason(finding: Finding | None, first: str, second: str) -> str:
-    """Give the reason why the two leading methods have no order."""
+    """Say how the two leading methods compare, which explains why none is called the best."""
     if finding is None or finding.verdict is Verdict.NOT_TESTED:
         reason = finding.reason if finding is not None and finding.reason else "too many pairs"
         return f"{first} and {second} were not tested ({reason})"
@@ -364,7 +364,7 @@ def _lacking(findings: Sequence[Finding]) -> str:
 
 
 def _average_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
-    """Name the best value of each factor on average over all else."""
+    """Name the best value of each factor on average over all else; empty if no factor has one."""
     parts, without = [], []
     for question in questions:
         findings = contrasts.findings.get(question, ())
@@ -382,7 +382,7 @@ def _average_parts(rows: ResultRows, questions: Sequence[Question], contrasts: C
 
 
 def _factor_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Contrasts) -> list[str]:
-    """Name the best and the worst row, and count the settings won by each value of a factor."""
+    """Name the best and the worst row and the trends, and count the settings won by each value of a factor."""
     parts, without = [_extremes(rows), *_trends(contrasts)], []
     for factor in dict.fromkeys(question.factor for question in questions):
         own = [question for question in questions if question.factor == factor]
@@ -507,6 +507,8 @@ def _trend(
 ) -> str:
     """Describe a method's trend over the swept hyperparameter: with p if it is tested, else by both ends.
 
+    Empty with fewer than two known numbers.
+
     Args:
         rows: the rows.
         method: the method, with at least two rows.
@@ -567,7 +569,7 @@ def _time_phrase(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: 
 
 
 def _mean_solved_at(summary: Summary) -> str:
-    """Format a row's mean solved-at without its interval."""
+    """Format a row's mean iterations to success, without the interval."""
     return words.estimate_alone(words.iterations, summary.solved_at_mean, summary.solved_at_interval)
 
 

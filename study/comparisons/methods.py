@@ -35,7 +35,7 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
     Args:
         rows: the rows.
         members: the rows of one question.
-        x: the swept hyperparameter.
+        x: the swept hyperparameter; ``model`` if there is none, so that methods keep all of their rows.
         question_keys: the keys that distinguish the questions.
 
     Returns:

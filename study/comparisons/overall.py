@@ -90,7 +90,7 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
 
     Returns:
         None if no metric is reported by all trials that ended, there is only one method, or fewer than two questions
-        are answered by all methods.
+        are answered by all methods. With too many methods or trials, there are no methods, and a note says so.
     """
     name = rows.main_metric
     of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())
@@ -173,7 +173,7 @@ def _by_seed(seeds: Ints, values: Floats) -> Sample:
 
 
 def _notes(title: str, names: Sequence[str], methods: Sequence[_Method], common: int, every: int) -> list[str]:
-    """Return the notes for the reader."""
+    """Return notes on the scale, tasks left out, trials without a number, and repeated seeds."""
     notes = [
         f"All tasks have equal weights. So {title} must be on one scale in all of them for the interquartile mean and "
         "the profile; if it isn't, use the probabilities, which compare trials of the same task only."

@@ -121,7 +121,7 @@ def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> C
 
 
 def _stated(rows: ResultRows, among: Sequence[int], statement: Statement) -> list[Question]:
-    """Make the questions of a statement: one for each setting of the keys that it doesn't name."""
+    """Make the questions of a statement: one for each setting of the unnamed keys that has two methods or more."""
     other_keys = [key for key in rows.varying() if key not in (*statement.factor, *statement.tune)]
     questions = []
     for members in rows.alike(other_keys, among).values():

@@ -174,7 +174,7 @@ def _offered() -> Sequence[PublishedResults]:
 
 @cache
 def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
-    """Load published results by their names."""
+    """Load published results by their names; those of a package are its CSV files."""
     objects = [offers.load("published", name) for name in names]
     return [PublishedTables.of_package(offered) if isinstance(offered, ModuleType) else offered for offered in objects]
 
@@ -237,7 +237,7 @@ def _number(row: Mapping[str, str], column: str) -> float | None:
 
 
 def _repeats(cell: Cell, row: Mapping[str, str]) -> bool:
-    """Return True if a cell has the row's task, model and hyperparameters."""
+    """Return True if a cell has the row's task, model and hyperparameters; an empty field matches any value."""
     if (cell.task, cell.model) != (row["task"], row["model"]):
         return False
     others = {n: text for n, text in row.items() if n not in (*_KEYS, *_RESULTS) and not n.endswith(_MEANS) and text}

@@ -77,7 +77,10 @@ def source_shares(
 
 
 def _pairs(array: SourceArray) -> list[tuple[SourceArray, bool]]:
-    """Split an array into pairs of sources. Three give (init, data) at the first evaluation, and (both, evaluation)."""
+    """Split an array into pairs of sources, each with whether its seeds can grow.
+
+    Three sources give (init, data) at the first evaluation, and (both, evaluation).
+    """
     if array.values.ndim == 2:
         return [(array, "evaluation" not in array.sources)]
     combined = SourceArray(("init and data", "evaluation"), array.values.reshape(-1, array.values.shape[2]))

@@ -183,7 +183,7 @@ class _Levels:
 def _rate(
     row: int, levels: _Levels, numbers: Floats, successes: Floats | None, shares: Floats, starts: int | None
 ) -> RowRate:
-    """Compute a row's rates."""
+    """Compute a row's raw and standardised rates from the covariate and success of its judged trials."""
     is_known = np.isfinite(numbers)
     judged = levels.counts(numbers[is_known])
     standardised, solved = None, None

@@ -41,6 +41,9 @@ def compare_tuned(
 
     Returns:
         The finding; without a valid test, its `reason` says why.
+
+    Raises:
+        KeyError: if the trials' table doesn't declare the metric.
     """
     blank = without_test(question, first, second, metric, declared)
     samples = [*first.samples, *second.samples]

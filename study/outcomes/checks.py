@@ -31,12 +31,12 @@ _MOST_LISTED = 10
 
 
 def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[str]) -> pa.Table | None:
-    """Check a source's outcomes, and return them.
+    """Return a source's checked outcomes, and append its mistakes and notices to lists.
 
     Args:
         source: the source as it was read.
-        wanted: user-supplied roles of its columns.
         mistakes: a list that gets a line for each mistake, up to ten of each kind.
+        wanted: user-supplied roles of its columns.
         notices: a list that gets sentences for the reader.
 
     Returns:
@@ -122,7 +122,7 @@ def _is_crossed(table: pa.Table, name: str) -> bool:
 
 
 def _are_numbers(column: pa.ChunkedArray) -> bool:
-    """Return True if all values of a column that aren't missing are numbers, and it has any."""
+    """Return True for a numeric column, and for texts that are all numbers or stand for missing values."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return True
@@ -144,7 +144,7 @@ class _Reading:
         self._refused: dict[str, Rows] = {}
 
     def seed(self) -> pa.ChunkedArray:
-        """Read the seeds, whole numbers >= 0, without rounding."""
+        """Read the seeds without rounding; refuse all but whole numbers >= 0, or of a study also those below 0."""
         column = self._source.table["seed"]
         try:
             source = column if pa.types.is_integer(column.type) else _by_value(column, _text)
@@ -165,7 +165,7 @@ class _Reading:
         return self.numbers(name, name, -np.inf, is_finite=False)
 
     def numbers(self, name: str, own: str | None, least: float = 0.0, *, is_finite: bool = True) -> Floats:
-        """Read a column of numbers, with NaN for missing values.
+        """Read a column of numbers, with NaN for missing values, and record invalid ones as mistakes.
 
         Args:
             name: the column's name in `OUTCOME_SCHEMA`, or the metric's name.
@@ -228,7 +228,7 @@ class _Reading:
         return pa.chunked_array([pa.array(outcome.tolist(), pa.string())])
 
     def _stated(self) -> pa.ChunkedArray:
-        """Read the outcomes from the columns outcome and solved, and check that they agree."""
+        """Read the outcomes from the columns outcome and solved; record rows where they disagree as mistakes."""
         outcome, solved = self._words("outcome"), self._words("solved")
         if outcome is None:
             assert solved is not None
@@ -268,7 +268,7 @@ class _Reading:
         return pc.fill_null(is_stopped, False)
 
     def check_solved(self, outcome: pa.ChunkedArray, numbers: dict[str, Floats], required: dict[str, Floats]) -> None:
-        """Check that solved trials have the numbers that any trial has, and were solved within training."""
+        """Refuse solved trials without a number in a column that has any, or solved after their last iteration."""
         solved = np.asarray(pc.fill_null(pc.equal(outcome, str(Outcome.SOLVED)), False))
         own = own_name("solved_at_iteration", self._source.table.column_names) or "solved_at_iteration"
         for own_column, values in {own: numbers["solved_at_iteration"], **required}.items():
@@ -280,7 +280,7 @@ class _Reading:
         self.refuse(late, own, "is after the trial's last iteration")
 
     def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:
-        """Record the rows with a wrong value in a column, each row once."""
+        """Record the rows with a wrong value in a column as mistakes, each row once, and list up to ten."""
         before = self._refused.get(column, np.zeros(len(wrong), bool))
         self._refused[column] = before | wrong
         places = np.flatnonzero(wrong & ~before)

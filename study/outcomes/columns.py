@@ -79,5 +79,5 @@ def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str
 
 
 def own_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the alias (of `ALIASES`) that a file uses for a column; None if it has no such column."""
+    """Return the alias that a file uses for a column, a key of `ALIASES`; None if it has no such column."""
     return next((alias for alias in ALIASES[name] if alias in names), None)

@@ -165,7 +165,10 @@ def _check_there(path: Path) -> None:
 
 
 def _read_text(path: Path, metrics: Collection[str]) -> tuple[pa.Table, list[str]]:
-    """Read every column as text, as dictionaries except for numbers and measurements."""
+    """Read every column as text, as dictionaries except for numbers and measurements; return notices, too.
+
+    Marks, decimal commas and error values are replaced. Raises InputError for rows with too few or too many values.
+    """
     header, separator = header_and_separator(path)
     _check_names(path, header)
     plain = {own_name(name, header) for name in NUMBERS} | measured() | {*metrics}
@@ -259,7 +262,7 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
-    """Rename the columns of an export of MLflow's runs to ours, and leave out runs that aren't trials."""
+    """Reduce an export of MLflow's runs to trials and known columns, with our names; no-op for other tables."""
     ours = from_mlflow(source.table.column_names, metrics)
     if not ours:
         return source

@@ -161,7 +161,7 @@ def _with_model(chosen: list[str], candidates: Sequence[str]) -> list[str]:
 
 
 def _others(source: Source, metrics: Collection[str]) -> pa.Table:
-    """Return the columns that aren't outcomes, with inferred types, without nested columns."""
+    """Return the columns other than outcomes, metrics and nested ones, with inferred types."""
     names = source.table.column_names
     used = {alias for aliases in ALIASES.values() for alias in aliases} | {*metrics}
     if "trained_iterations" in names:
@@ -239,7 +239,10 @@ def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
 def _unique_trials(
     sources: Sequence[Source], table: pa.Table, key: Sequence[str], ids: Sequence[str], results: Sequence[str]
 ) -> tuple[pa.Table, list[str]]:
-    """Return one row for each trial; raise InputError if several rows of a trial differ in the columns `results`."""
+    """Return one row for each trial of `key` and seed, and a notice about repeated rows.
+
+    Raises InputError if rows of a trial differ in the columns `results` or `ids`.
+    """
     if all_differ(table, [*key, "seed"]):
         return table, []
     codes = group_codes(table, [*key, "seed"])

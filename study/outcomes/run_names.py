@@ -141,7 +141,7 @@ def main_first(names: Sequence[str]) -> list[str]:
 
 
 def seed_column(table: pa.Table, seed: str | None) -> str:
-    """Return the column of seeds: the named one, or the one with a seed's name and the fewest words.
+    """Return the column of seeds: the named one, or one with a seed's name, if possible varying, and the fewest words.
 
     Raises:
         InputError: if no such column exists.

@@ -59,7 +59,10 @@ class RunOutcomes:
 
     @property
     def table(self) -> pa.Table:
-        """The trials as `write_outcomes` writes them: without empty columns of `OUTCOME_SCHEMA`, and metrics last."""
+        """The trials as `write_outcomes` writes them, metrics last.
+
+        Columns source and stopped_early, and empty columns of `OUTCOME_SCHEMA`, are left out.
+        """
         table, ours = self.outcomes.table, OUTCOME_SCHEMA.names
         filled = [name for name in ours if name != "stopped_early" and table[name].null_count < len(table)]
         others = [name for name in table.column_names if name not in (*ours, *self.metrics, SOURCE)]
@@ -142,7 +145,7 @@ class _Decisions:
         return RunOutcomes(self._runs.name, gather([source], by, columns_wanted), metrics, tuple(self._notices))
 
     def _read_states(self) -> None:
-        """Remove the runs that haven't ended, and the columns of states."""
+        """Remove the columns of states and the runs that haven't ended, and mark failed runs."""
         choices = self._choices
         roles = [name for name, role in self._roles.items() if role != OTHER]
         others = {*choices.by, *choices.metric_names, *roles}
@@ -181,7 +184,10 @@ class _Decisions:
         self._leave_out(~has_seed, "without a seed")
 
     def _unnest(self, has_seed: Rows) -> Rows:
-        """Fill missing values of nested runs from their parents, and leave out parents of runs with seeds."""
+        """Fill missing values of nested runs from their parents, and leave out parents of runs with seeds.
+
+        Returns `has_seed` of the other runs.
+        """
         names = [name for name in self._table.column_names if self._roles.get(name) == HYPERPARAMETER]
         self._table, changed = inherited(self._table, names, self._runs.above)
         self._note("inherited by nested runs", changed)

@@ -111,7 +111,7 @@ def _laid_out(names: Sequence[str]) -> dict[str, str]:
 
 
 def of_mlflow(name: str, table: pa.Table) -> Runs:
-    """Return the runs of a table with the columns of MLflow's own exports.
+    """Return the runs of a table with the columns of MLflow's own exports, by start time, without system metrics.
 
     Args:
         name: the name of the runs.

@@ -60,9 +60,9 @@ def header_and_separator(path: Path) -> tuple[list[str], str]:
 
 
 def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[str]]:
-    """Replace decimal commas by points, and error values of spreadsheets by empty cells.
+    """Replace decimal commas by points, and spreadsheets' error values by nulls; remove thousands separators.
 
-    Commas are replaced only in columns of numbers, and only if the file's separator isn't a comma.
+    Commas are replaced or removed only in columns of numbers, and only if the file's separator isn't a comma.
 
     Args:
         table: columns of text, or of dictionaries of text.
@@ -139,6 +139,6 @@ def _commas_of(texts: Sequence[str]) -> str:
 
 
 def _all_grouped(texts: Sequence[str]) -> bool:
-    """Return True if every number with a comma or point has exactly three digits after it, as in 1.234."""
+    """Return True if numbers have a comma or point, and each that has one has three digits after it, as in 1.234."""
     marked = [text for text in texts if re.search("[.,]", text)]
     return bool(marked) and all(_IS_GROUPED.fullmatch(text) for text in marked)

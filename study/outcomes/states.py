@@ -206,7 +206,7 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _words_of(column: pa.ChunkedArray, most: int | None) -> list[str]:
-    """Return the distinct words of a column of text; empty if all its cells are empty, or it has more than `most`."""
+    """Return the distinct words of a column of text or Booleans; empty for others, empty cells or over `most`."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
         return []

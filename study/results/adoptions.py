@@ -116,7 +116,7 @@ def adopted_identity(folder: StudyStore, code: str) -> str | None:
 
 
 def adoptions_of_study(folder: StudyStore, spec: Spec) -> list[Adoption]:
-    """Return the current adoptions of the results that a study's plan uses.
+    """Return the current adoptions of the results that a study's plan uses; empty without own code.
 
     Raises:
         StoreError: if the log can't be read.

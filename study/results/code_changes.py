@@ -159,7 +159,7 @@ def _copies_of(identity: str, folder: StudyStore) -> list[CodeCopy]:
 
 
 def _changed_names(earlier: str, stored: Sequence[CodeCopy], code: SourceCode, folder: StudyStore) -> list[str]:
-    """List the files and package versions that differ between code and the last copy of earlier code."""
+    """List the files and packages that differ between code and earlier code; no files without a readable copy."""
     files, _, packages = earlier.partition(";")
     before: dict[str, bytes] = {}
     if stored:

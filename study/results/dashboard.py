@@ -75,7 +75,7 @@ def _ends(name: str, interval: Interval | None) -> dict[str, float]:
 
 
 def _curves(results: StudyResults) -> Iterator[tracking.ChartLine]:
-    """Compute learning curves of up to `MOST_CURVES` cells, each from its first trials."""
+    """Yield the learning curves of up to `MOST_CURVES` cells as chart lines, each from its first trials."""
     trials = {
         row: first_trials(results.table, results.summaries[row].cell_id)
         for row in choose_rows(results.rows, MOST_CURVES)

@@ -199,7 +199,7 @@ def assemble_group_report(
 
     Raises:
         InputError: if a statistic of `columns` doesn't exist, if a solved trial lacks the solved-at or error that the
-            published estimators need, or if rates can't be standardised.
+            published estimators need, if rates can't be standardised, or if no group can be compared with `other`.
     """
     by = outcomes.by
     trials = outcomes.trials
@@ -253,7 +253,7 @@ def _statements(by: Sequence[str], factor: Sequence[str], tune: Sequence[str]) -
 
 
 def _check_standardised(rows: ResultRows, sizes: Sizes, starts: Starts | None) -> None:
-    """Check that the success rates of rows can be standardised."""
+    """Raise InputError if the success rates of rows can't be standardised."""
     if not rows.has_rates:
         raise InputError("--standardise needs a success criterion: give --success")
     if sizes == "adaptive":
@@ -345,7 +345,7 @@ def _folder(names: Sequence[str], root: str | Path) -> Path:
 
 
 def _check_folder(folder: Path, files: Sequence[Path]) -> None:
-    """Check that the output folder isn't a file, and that no input file would be overwritten."""
+    """Raise InputError if the output folder is a file, or an input file would be overwritten."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, but must be a folder to write to: give another --out")
     outputs = {(folder / name).resolve() for names in FORMATS.values() for name in names}

@@ -89,7 +89,7 @@ def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *,
 
 
 def _check(source: StudyStore, file: Path) -> None:
-    """Check that the unpacked folder is a study whose results can be read."""
+    """Raise InputError unless the unpacked folder is a study whose results can all be read."""
     try:
         plan = stored_plan(source)
     except Exception as error:  # any error comes from the file's content
@@ -103,7 +103,7 @@ def _check(source: StudyStore, file: Path) -> None:
 
 
 def _check_same_study(study: StudyStore, source: StudyStore, file: Path) -> None:
-    """Check that the store's study has some of the imported cells: otherwise it is another study of that name."""
+    """Raise InputError if the store's study has none of the imported cells, and so is another of that name."""
     cells = set(source.read_results()["cell_id"].to_pylist())
     if cells and not cells & {cell.id for cell in _extended(study).cells}:
         raise InputError(

@@ -198,7 +198,7 @@ class Index:
 
 
 def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
-    """Read a study's results."""
+    """Read a study's entry: its finding, counts and failures, or the reason why it can't be read."""
     written = [at for key, at in times.items() if key.startswith("results/")]
     written_at = datetime.fromtimestamp(max(written), UTC) if written else None
     folder, tags = store.study(name), tuple[str, ...]()

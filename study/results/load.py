@@ -81,6 +81,8 @@ class CandidateCells:
 class StudyResults:
     """A study and its results so far.
 
+    Findings are computed on first use. One that fails is recorded in `parts`, and left empty.
+
     Args:
         plan: the study's plan.
         folder: its part of the store.
@@ -197,7 +199,7 @@ class StudyResults:
 
     @cached_property
     def contrasts(self) -> Contrasts:
-        """The comparisons between cells; empty for a search, whose candidates were chosen by their trials."""
+        """The comparisons between cells; empty for a search, and if every row has trials that were stopped early."""
         if self.search is not None or self._all_have_stopped:
             return Contrasts()
         spec = self.plan.spec
@@ -208,14 +210,17 @@ class StudyResults:
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods aggregated over tasks; None for a search, and if trials aren't independent."""
+        """The methods aggregated over tasks; None if nothing can be aggregated.
+
+        That is for a search, for combined or adaptive seeds, and if every row has trials that were stopped early.
+        """
         if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
         return self.parts.attempt("aggregate over tasks", lambda: overall(self.compared, self.trials), None)
 
     @cached_property
     def standardised(self) -> Standardisation | None:
-        """Success rates standardised to equal starts; None if the file names no covariate of starts."""
+        """Success rates standardised to equal starts; None if the file names no covariate, or no rate can be."""
         if not self.plan.spec.standardise or self._all_have_stopped:
             return None
         return self.parts.attempt("standardised rates", self._standardised, None)
@@ -230,7 +235,7 @@ class StudyResults:
 
     @cached_property
     def verdicts(self) -> Sequence[Verdict]:
-        """The verdict on each cell's number of seeds, for a study with `until`."""
+        """The verdict on each cell's number of seeds, or each pair's; empty without `until`."""
         return self.parts.attempt("verdicts on seeds", lambda: until.verdicts(self.plan, self.trials), [])
 
     @cached_property
@@ -286,7 +291,7 @@ class StudyResults:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of trials by state."""
+        """Numbers of all trials, of those with a result, and by state; finished and stopped only if there are any."""
         names = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
         summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}

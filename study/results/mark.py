@@ -70,7 +70,11 @@ def write_mark(folder: ReportStore, content_mark: str, files: Sequence[Path]) ->
 
 
 def has_mark(folder: ReportStore, content_mark: str) -> bool:
-    """Return True if the study's report has this mark, and all of its files are unchanged."""
+    """Return True if the study's report has this mark, and all of its files are unchanged.
+
+    Raises:
+        StoreError: if the store can't be read.
+    """
     try:
         before = json.loads(folder.read_file(NAME) or b"{}")
         files: Mapping[str, str] = before["files"] if before["mark"] == content_mark else {}

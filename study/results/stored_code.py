@@ -182,7 +182,7 @@ def _write_record(folder: StudyStore, digest: str, parsed: str, identity: str) -
 
 
 def _cached_parsed_digest(folder: StudyStore, digest: str) -> str:
-    """Return the parsed digest of a copy without a record, cached on this machine since copies may be large."""
+    """Return the parsed digest of a copy without a record, cached on this machine; empty for a damaged copy."""
     cached = code_cache().with_name("parsed") / digest
     with suppress(OSError):
         if _DIGEST.fullmatch(parsed := cached.read_text()):

@@ -49,7 +49,9 @@ class StoredPacks:
         self._judged = rows
 
     def names(self) -> Sequence[str]:
-        """Return the names of readable packs. Failed packs come last, and only if `rows` was given.
+        """Return the names of readable packs, and find the trials that several of them have.
+
+        Failed packs come last, and only if `rows` was given.
 
         Raises:
             InputError: if a newer package wrote one of the files.

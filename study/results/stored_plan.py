@@ -41,6 +41,8 @@ def stored_plan(folder: StudyStore) -> Plan:
 def with_looks(plan: Plan, folder: StudyStore) -> Plan:
     """Return a plan with the earlier looks at its claims, made before the number of seeds changed.
 
+    The plan is unchanged if it has no claims, or the study isn't stored yet.
+
     Args:
         plan: the plan of the study's current file.
         folder: the study's part of the store, with the file of the last run.
@@ -69,7 +71,7 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
 
 
 def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None = None) -> None:
-    """Store the declarations of a study's code, a copy of each version of the code, and proven layouts.
+    """Store the declarations of a study's code, a copy of the code, and proven layouts; no-op without own code.
 
     Args:
         spec: the study.

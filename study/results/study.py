@@ -325,7 +325,7 @@ def _merge(provenances: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _originals(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the original provenances of an entry: for adopted results, those of the study that trained them."""
+    """Return the provenances of an entry that have a time: for adopted results, those of the original study."""
     if "adopted_from" not in entry:
         return [dict(entry)] if "created_at" in entry else []
     before = entry.get("original")
@@ -346,7 +346,8 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
 
     Raises:
         TrackingError: if the server can't be reached.
-        ReportError: if a part of the report failed.
+        ReportError: if a part of the report failed; everything else is published.
+        StudyError: if the store can't be read, or the report can't be written.
     """
     spec = results.plan.spec
     plan = results.plan if results.planned_cells is None else results.planned_cells.plan

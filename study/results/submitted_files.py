@@ -21,7 +21,7 @@ def submitted_files(spec: Spec) -> dict[str, bytes]:
 
 
 def keep_submitted(spec: Spec, folder: StudyStore) -> None:
-    """Store the files that a job was submitted with, unless the store has them already.
+    """Store the files that a job was submitted with; no-op if there are none, or the store has them already.
 
     Raises:
         StoreError: if the store can't be read or written.
@@ -43,6 +43,7 @@ def restore_submitted(folder: StudyStore, digest: str, into: Path) -> None:
     Raises:
         InputError: if the store has no such files or has changed ones, or if `into` has other files at their paths.
         OSError: if a file can't be written.
+        StoreError: if the store can't be read.
     """
     archives = (folder.read_file(name) for name in _names(digest))
     archive = next((content for content in archives if content is not None), None)

@@ -73,6 +73,7 @@ def exhibits(
 
     Raises:
         InputError: if no trial's id, or more than one, begins with `trial_id`, or its weights aren't stored.
+        StoreError: if the store can't be read.
     """
     chosen = choose_rows(rows)
     cells = [s.cell_id for s in summaries]
@@ -141,7 +142,7 @@ def _learning(
 
 
 def _end(bound: Bound, metric: Metric) -> float | None:
-    """Return the bound that trials must reach: the upper one if lower values are better, otherwise the lower one."""
+    """Return the bound that trials must reach: the upper one if lower is better, else the lower; or the only one."""
     upper = bound.at_most if bound.below is None else bound.below
     ends = (bound.at_least, upper) if metric.higher_is_better else (upper, bound.at_least)
     return next(end for end in ends if end is not None)
@@ -203,7 +204,10 @@ def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
 
 
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
-    """Return the id of the trial whose weights are shown; None if no trial is solved."""
+    """Return the id of the trial whose weights are shown; None if the best cell has no solved trial.
+
+    Raises InputError if `trial_id` doesn't begin one id.
+    """
     if trial_id is not None:
         return trial_id_of(table, trial_id)
     best = max(summaries, key=lambda s: s.success_rate or 0.0).cell_id

@@ -178,7 +178,7 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
 
 
 def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Callable[[Floats], Floats]) -> Floats:
-    """Bound each sample that is large and varied enough, with its values scaled to the range from -2 to 2."""
+    """Bound each sample that is large and varied enough, scaled to the range from -2 to 2; NaN for others."""
     check_confidence(confidence)
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
@@ -195,7 +195,7 @@ def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Call
 
 
 def _of_equal_size(values: Floats, sizes: Ints, least: int) -> Iterator[tuple[Ints, Floats]]:
-    """Yield the places of samples of one size, in chunks, and a matrix whose rows are their sorted values."""
+    """Yield, for each size from `least` on, the places of its samples and their sorted values as rows; in chunks."""
     starts = np.cumsum(sizes) - sizes
     for n in np.unique(sizes[sizes >= least]):
         places = np.flatnonzero(sizes == n)
@@ -218,14 +218,14 @@ def _middle(counts: Counts) -> Floats:
 
 
 def resamples(n: int, stream: int = 0, at_once: int | None = None) -> Iterator[Counts]:
-    """Yield resamples of n values, drawn with n as the seed.
+    """Yield resamples of n values, always the same for n and the stream.
 
     NumPy guarantees the bits of a bit generator forever, but not the numbers that a Generator makes of them.
 
     Args:
         n: the number of values.
         stream: resamples of different streams are independent of each other.
-        at_once: the number of resamples in each chunk; None for as many as memory allows.
+        at_once: the number of resamples in each chunk; None for as many as have about four million counts.
 
     Yields:
         The count of each value in each resample, shape [n, resamples], chunk by chunk; `RESAMPLES` in all.

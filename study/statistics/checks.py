@@ -48,7 +48,7 @@ def finite(values: Values) -> Floats:
 
 
 def not_negative(values: Values, distribution: str) -> Floats:
-    """Return the values as an array of floats; raise ValueError if one is negative, NaN or infinite."""
+    """Return the values as an array of floats; raise ValueError, with the distribution, if one is < 0 or not finite."""
     x = finite(values)
     if x.size and x.min() < 0:
         raise ValueError(f"values must be >= 0 for a {distribution} distribution, but the smallest is {x.min():g}")

@@ -128,7 +128,7 @@ class ClaimSample:
 
     @property
     def interval(self) -> Interval:
-        """A 95% interval of the mean that is valid at any stopping time; (low, high) without known numbers.
+        """A 95% interval of the mean by the known numbers, valid at any stopping time; (low, high) without any.
 
         Raises:
             ValueError: if a value is not in [low, high].
@@ -140,7 +140,11 @@ class ClaimSample:
         return np.asarray((numbers - self.low) / (self.high - self.low))
 
     def _rates(self, rng: np.random.Generator, paths: int) -> tuple[Floats, Floats]:
-        """Draw distributions from the Dirichlet posterior on the known and the possible numbers."""
+        """Draw distributions from the Dirichlet posterior on the known and the possible numbers.
+
+        Returns:
+            The distinct numbers, scaled to [0, 1], and their probabilities, shape [paths, numbers].
+        """
         possible = {"rate": [0.0, 1.0], "difference": [-1.0, 0.0, 1.0], "mean": [self.low, self.high]}[self.kind]
         numbers, counts = np.unique([*self.known, *possible], return_counts=True)
         weights = counts - 0.5 * np.isin(numbers, possible)
@@ -219,7 +223,8 @@ class ClaimTest:
         """Return the error levels of the evidence, and of the exact test at the last look.
 
         A level is 0 if that test isn't used: evidence on rates and differences with a single planned look, and the
-        exact test for means or if the last look isn't planned.
+        exact test for means or if the last look isn't planned. Each earlier look halves the level of the exact test;
+        if an earlier look coincides with the last one, its own level counts.
         """
         if kind == "mean" or not self.is_planned:
             return self.error, 0.0

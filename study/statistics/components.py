@@ -196,9 +196,10 @@ def _three(numbers: Floats) -> tuple[float, float, float]:
 
 
 def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
-    """Estimate the three variances of arrays [..., I, J] without bias; [..., 3].
+    """Estimate the variances of both sources and their interaction in arrays [..., I, J] without bias; [..., 3].
 
-    NaN if no two trials share a row alone, a column alone, or nothing.
+    Nested, the second is that of the second source and the interaction, and the third is 0. NaN if no two trials share
+    a row alone, nothing or, unless nested, a column alone.
     """
     n, rows, columns = mask.sum((-2, -1)), mask.sum(-1), mask.sum(-2)
     y = y - _mean(y.sum((-2, -1)), n)[..., None, None] * mask  # avoids cancellation
@@ -222,7 +223,7 @@ def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
 
 
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
-    """Compute summary statistics of arrays: the rate as a normal quantile, and the variance components; [..., 3]."""
+    """Summarise arrays: the rate as a normal quantile (else 0), and both sources' relative variances; [..., 3]."""
     variances, n = _variances(y, mask, is_nested), mask.sum()
     if is_success:
         return _of_success(y.sum((-2, -1)), n, variances)
@@ -231,7 +232,7 @@ def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats
 
 
 def _of_success(solved: Floats, n: int, variances: Floats) -> Floats:
-    """Scale the variance components of success by the variance of the rate; [..., 3]."""
+    """Return the rate as a normal quantile, and both sources' variances divided by rate (1 - rate); [..., 3]."""
     rate = (solved + 0.5) / (n + 1)
     spread = rate * (1 - rate)
     return np.stack([special.ndtri(rate), variances[..., 0] / spread, variances[..., 1] / spread], -1)
@@ -301,7 +302,7 @@ def _expanded(alike: Floats, levels: tuple[int, int], is_nested: bool, tail: flo
 
 
 def _jackknife(y: Floats, mask: Mask, is_nested: bool, tail: float) -> tuple[Floats, Floats]:
-    """Bound the shares by the jackknife over rows and, crossed, over columns."""
+    """Bound the shares by the jackknife over rows and, crossed, over columns; from 0 to 1 where pairs are missing."""
     center = _logits(y, mask, is_nested)
     spreads, freedoms = [], []
     for count, left_out in zip(y.shape[: 1 if is_nested else 2], _one_out(y.shape), strict=False):

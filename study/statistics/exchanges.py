@@ -34,7 +34,7 @@ _TILTS = np.geomspace(0.01, 1e4, 64)
 
 
 def unpaired_share(pairs: int, first: int, second: int) -> float:
-    """Return the weight of the difference between unpaired trials: h/(p + h) with h = 2 u₁ u₂/(u₁ + u₂).
+    """Return the weight of the difference between unpaired trials, given p pairs: h/(p + h), h = 2 u₁ u₂/(u₁ + u₂).
 
     With this weight, the estimate compares the first method's total with its expectation under exchange of trials.
 
@@ -117,7 +117,11 @@ def _count(pairs: int, first: int, second: int) -> int:
 
 @lru_cache(maxsize=2)
 def _exchanges(pairs: int, first: int, second: int) -> tuple[Floats, Floats]:
-    """Return masks of the flipped pairs, [exchanges, pairs], and of the first method's trials, [exchanges, trials]."""
+    """Return all exchanges but the identity, or a random sample of them.
+
+    Returns:
+        Masks of the flipped pairs, [exchanges, pairs], and of the first method's trials, [exchanges, trials].
+    """
     trials = first + second
     if _count(pairs, first, second) <= _EXCHANGES + 1:
         bits = (np.arange(2**pairs)[:, None] >> np.arange(pairs) & 1).astype(np.float64)

@@ -72,7 +72,7 @@ class FixedWidth:
 
     @property
     def nominal(self) -> float:
-        """The confidence of each interval if there were only one look."""
+        """The nominal confidence of each interval, which would be its coverage with a single look."""
         return 1 - _calibrated(self)
 
     def interval(self, successes: int, n: int) -> Interval:
@@ -218,7 +218,7 @@ def _calibrated(sampling: FixedWidth) -> float:
 
 
 def _covers(sampling: FixedWidth, error: float) -> bool:
-    """Check the coverage just below and just above each end of an interval, the rates where the coverage jumps."""
+    """Return True if the coverage suffices just below and just above each end of an interval, where it jumps."""
     ends = _ends(sampling, error)
     low, high = clopper_pearsons(ends.k, ends.n, error).T
     jumps = np.unique(np.concatenate([low, high]))

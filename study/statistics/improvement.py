@@ -91,7 +91,7 @@ def _compare(first: Sample, second: Sample, *, higher_is_better: bool) -> tuple[
 
 
 def _better_than(sample: Sample, others: Sample) -> Floats:
-    """Count the others with other seeds below each value, ties counted half, and all others with other seeds."""
+    """For each value, count the lower ones of other seeds, ties counted half, and all of other seeds; [2, values]."""
     ordered = np.sort(list(others.values()))
     values = np.array(list(sample.values()))
     won = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2

@@ -64,7 +64,7 @@ class MeanPrecision:
         return tuple(n for n in looks(self.batch, self.most) if n >= FIRST_LOOK or n == self.most)
 
     def is_narrow(self, values: Values) -> bool:
-        """Return True if the half-width of Student's interval is at most `half_width`.
+        """Return True if the half-width of Student's interval is at most `half_width`; False if there is no interval.
 
         Raises:
             ValueError: if a value is NaN or infinite.

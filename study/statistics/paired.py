@@ -88,7 +88,7 @@ def mcnemar_interval(first_only: int, second_only: int, n: int, confidence: floa
 
 @lru_cache(maxsize=4096)
 def _least_difference(b: int, c: int, n: int, tail: float) -> float:
-    """Return the lower end of the interval."""
+    """Return the lower end of `mcnemar_interval`, by bisection."""
     low, high = -1.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -131,7 +131,7 @@ def difference_p_values(first_only: int, second_only: int, n: int, difference: f
 
 
 def _share_below(b: int, c: int, n: int, difference: float) -> float:
-    """Compute the probability that the product of beta variables is at most a difference."""
+    """Compute the probability that the product of beta variables of `mcnemar_interval` is at most a difference."""
     m = b + c
     least = abs(difference)  # with a smaller φ, the product is below a positive difference and above a negative one
     first, second = (m, n - m + 1) if difference >= 0 else (m + 1, n - m)
@@ -193,7 +193,7 @@ def seeds_needed(level: float) -> int:
 
 
 def more_seeds(first_only: int, second_only: int, n: int, level: float = 0.05) -> int | None:
-    """Return the expected number of further seeds until enough are discordant for the test to reach a level.
+    """Return the expected number of further seeds until enough are discordant for McNemar's test to reach a level.
 
     Args:
         first_only: the number of seeds that only the first method solves.

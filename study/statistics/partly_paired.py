@@ -115,7 +115,7 @@ def _exact_p_value(discordant: tuple[int, int], table: tuple[int, int, int, int]
 
 
 def _likely(logs: Floats) -> tuple[int, Floats]:
-    """Return the first number with a weight above 0, and the weights from there on."""
+    """Return the first place where the weight exp(logs - max) is above 0, and the weights up to the last such place."""
     weights = np.exp(logs - logs.max())
     positive = np.flatnonzero(weights)
     return int(positive[0]), weights[positive[0] : positive[-1] + 1]
@@ -267,7 +267,7 @@ def partly_paired_times(
 
 
 def _log_rank_contrast(methods: Sequence[tuple[Floats, Bools]], confidence: float) -> Contrast | None:
-    """Compare the mean scores of independent samples, with the log-rank test's variance."""
+    """Compare the mean scores of two independent samples, with the log-rank test's variance; None if it is 0."""
     excess, covariance = excesses(methods)
     variance = float(covariance[0, 0])
     if not variance > ROUNDING:
@@ -280,7 +280,7 @@ def _log_rank_contrast(methods: Sequence[tuple[Floats, Bools]], confidence: floa
 
 
 def _paired_and_alone(*parts: Values | Flags) -> list[Floats]:
-    """Return paired and unpaired values, none if a method has none; raise ValueError for unequal pairs."""
+    """Return the four parts as arrays, both unpaired ones empty if either is; raise ValueError for unequal pairs."""
     a, b, first, second = (np.asarray(part, np.float64) for part in parts)
     if a.size != b.size:
         raise ValueError(f"both methods must have a trial of each pair, but have {a.size} and {b.size}")

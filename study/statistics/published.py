@@ -100,7 +100,8 @@ def _gamma(x: Floats) -> Estimate:
 
     The search begins at the sample mean, from which the optimiser never moves. The profile evaluates steps below and
     above; at the first step with a greater likelihood, everything restarts. So the mean ends up to one step from the
-    greatest likelihood, and the interval is that of the likelihood relative to this mean.
+    greatest likelihood, and the interval is that of the likelihood relative to this mean. For fewer than two values,
+    equal ones or a zero, the sample mean is returned without an interval.
     """
     if x.size < 2 or x.min() == 0 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-5:
         return numbers(means(x))[0], None
@@ -142,7 +143,10 @@ def _better(log_likelihood: Log, step: Log, m: float) -> float:
 
 
 def _beta(x: Floats) -> Estimate:
-    """Fit a beta distribution on [0, 1] to values in [0, 1/2], and halve its mean; a t-interval where that failed."""
+    """Fit a beta distribution on [0, 1] to values in [0, 1/2], and halve its mean and interval.
+
+    The sample mean, with a t-interval where the published fit failed; without one for fewer than two or equal values.
+    """
     x = np.clip(x, _EDGE, 0.5 - _EDGE)
     if x.size < 2 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-10:
         return numbers(means(x))[0], None

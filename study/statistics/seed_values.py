@@ -45,7 +45,7 @@ class SeedValues:
             valid.
 
     Raises:
-        ValueError: if cells are missing, a cell lacks seeds, or a value is NaN.
+        ValueError: if there are no cells, a cell has no seeds, or a value is NaN.
     """
 
     by_cell: Mapping[Hashable, Sample]
@@ -88,7 +88,7 @@ def seed_values(
             parts of one trial, not seeds: they raise an error or, with "mean", are averaged.
 
     Raises:
-        ValueError: if lengths differ, a value is NaN, rows are missing, or a seed has several rows in a cell and
+        ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and
             `repeats` isn't "mean".
 
     Example:
@@ -162,7 +162,8 @@ def _matrix(samples: Sequence[Sample], seeds: Sequence[Hashable]) -> Floats:
 def student(variances: Values, sizes: Values, confidence: float) -> float:
     """Return the quantile of Student's distribution for a sum of independent parts, by Satterthwaite's approximation.
 
-    The degrees of freedom are V² / Σ v²/(n - 1), V = Σ v. Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
+    The degrees of freedom are V² / Σ v²/(n - 1), V = Σ v, or the least n - 1 if V is 0.
+    Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.
 
     Args:
         variances: v, the variance of each part.

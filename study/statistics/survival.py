@@ -42,7 +42,7 @@ class SurvivalCurve:
 
     @property
     def median(self) -> float | None:
-        """The first time when half of all trials are solved; None if fewer are.
+        """The first time at which the survival is at most 1/2; None if it stays above.
 
         Example:
             >>> kaplan_meier([10, 20, 30, 50, 50], [True, True, True, False, False]).median

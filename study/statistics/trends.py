@@ -163,7 +163,7 @@ def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, F
 
 
 def _separated(design: Floats, k: Floats, n: Floats) -> bool:
-    """Search a box for a β with x β >= 0 at successes, <= 0 at failures, and not 0 everywhere."""
+    """Return True if a box holds a β with x β >= 0 at successes, <= 0 at failures, and not 0 everywhere."""
     if np.all((k > 0) & (k < n)):
         return False  # x β = 0 in all cells, and they determine β
     # imported here: it takes as long as all other imports, and tables of rates don't need it

@@ -166,7 +166,7 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
 
 
 def _order(keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
-    """Return the places of the groups in the order of their values."""
+    """Return the places of the groups in the order of their values' `_ranks`, column by column."""
     ranks = [_ranks(column) for column in zip(*keys, strict=True)]
     return sorted(
         range(len(keys)), key=lambda group: [rank[value] for rank, value in zip(ranks, keys[group], strict=True)]
@@ -174,7 +174,7 @@ def _order(keys: Sequence[tuple[Any, ...]]) -> Sequence[int]:
 
 
 def _ranks(column: Sequence[Any]) -> dict[Any, int]:
-    """Rank a column's distinct values, None first among numbers."""
+    """Rank a column's distinct values: numbers ascending after None, others in the order of occurrence."""
     distinct = list(dict.fromkeys(column))
     if all(value is None or isinstance(value, int | float) for value in distinct):
         distinct.sort(key=lambda value: -np.inf if value is None else value)
@@ -182,12 +182,12 @@ def _ranks(column: Sequence[Any]) -> dict[Any, int]:
 
 
 def published_error(metrics: Mapping[str, Metric]) -> str | None:
-    """Return the metric of solved trials for the published estimators; None without such a metric."""
+    """Return the first metric of solved trials with a beta interval, for the published estimators; None without one."""
     return next((name for name, metric in metrics.items() if (metric.of, metric.interval) == ("solved", "beta")), None)
 
 
 def _published(trials: Trials) -> AsPublished:
-    """Apply the published estimators; raise InputError if a solved trial lacks a number."""
+    """Apply the published estimators; raise InputError if their metric or a solved trial's number is missing."""
     error, solved = published_error(trials.table.metrics), trials.select(trials.is_solved)
     solved_at, errors = solved.solved_at, solved.values(error) if error else np.empty(0)
     if error is None or not (np.isfinite(solved_at).all() and np.isfinite(errors).all()):

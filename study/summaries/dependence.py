@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def with_dependence(summary: S, trials: Trials) -> S:
-    """Return a summary with intervals that allow for shared seeds; unchanged if the trials share none.
+    """Adjust a summary to shared seeds: replace the rate's interval, and remove all others; no-op if none are shared.
 
     With three sources, the rate's interval is computed from the trials with the first evaluation rows.
 

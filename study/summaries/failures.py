@@ -43,7 +43,7 @@ class Failure:
     again: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the reason as JSON data."""
+        """Return the reason as JSON data, without `key` and `again`."""
         return {
             "reason": self.reason,
             "trials": self.trials,

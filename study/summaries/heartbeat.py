@@ -119,7 +119,10 @@ class Heartbeat:
 
     @property
     def outcomes(self) -> str:
-        """The numbers of trials by outcome, as text; finished and stopped ones only if there are any."""
+        """The numbers of trials by outcome, as text; finished and stopped ones only if there are any.
+
+        Solved and unsolved ones are left out if trials finished, and none of these two exist.
+        """
         judged = [f"{self.solved} solved", f"{self.unsolved} unsolved"]
         ended = [f"{count} {name}" for name in ("finished", "stopped") if (count := getattr(self, name))]
         has_judged = self.solved or self.unsolved or not self.finished
@@ -210,7 +213,7 @@ def value_texts(title: str, values: Sequence[CellValue]) -> list[str]:
 
 
 def _parse(log_line: str) -> Heartbeat | None:
-    """Parse one line. All of it is checked, since anybody can write into a log."""
+    """Parse one line; None unless it is a valid heartbeat. All is checked, since anybody can write into a log."""
     if not log_line.startswith(_MARK):
         return None
     try:

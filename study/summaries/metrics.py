@@ -69,7 +69,9 @@ def of_trials(metrics: Mapping[str, Metric]) -> list[str]:
 
 
 def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
-    """Choose the metrics of learning curves: the main one, and another on the same scale if any; empty without metrics.
+    """Choose the metrics of learning curves: a leading one, and the first other on its scale; empty without metrics.
+
+    The first metric that covers all ended trials leads, else the last that isn't averaged, else the last of all.
 
     Example:
         >>> of_curves({"validation_loss": Metric(of="none"), "test_loss": Metric(), "test_accuracy": Metric(high=1.0)})
@@ -178,7 +180,7 @@ def metrics_of(summaries: Iterable[Summarised]) -> dict[str, Metric]:
 def main(metrics: Mapping[str, Metric]) -> str | None:
     """Return the metric that compares rows without success rates: the first one that covers all ended trials.
 
-    A validation metric is replaced by the test metric of the same name, if there is one.
+    None without such a metric. A validation metric is replaced by the test metric of the same name, if there is one.
 
     Example:
         >>> main({"error": Metric(of="solved"), "loss": Metric(), "accuracy": Metric(higher_is_better=True)})

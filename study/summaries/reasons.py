@@ -62,7 +62,7 @@ class Reason:
 
 @lru_cache(maxsize=1024)
 def failure_reason(error: str) -> Reason:
-    r"""Return the reason in a stored error text.
+    r"""Extract the reason of a failure from a stored error text.
 
     Args:
         error: the text of a failed result: a traceback, a sentence, or a traceback and a sentence.

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str, References]:
-    """Select the references of a study.
+    """Select the reference trials of each question that ended, have all metrics, and meet the bounds of `keep`.
 
     Args:
         table: trials by cells, judged by any criterion.
@@ -110,12 +110,12 @@ def rates_by_bound(
 
 
 def _none(criterion: ReferenceCriterion) -> Mapping[str, Floats]:
-    """Return no values of each metric."""
+    """Return an empty array for each metric of the criterion."""
     return {name: np.empty(0) for name in criterion.higher_is_better}
 
 
 def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Floats) -> BoundRate:
-    """Compute the rate of values that pass a bound."""
+    """Compute the rate of values that pass a bound; none without a bound or values."""
     if bound is None:
         return BoundRate(cell_id=cell, metric=metric, kind=kind, judged=len(values))
     passed = int(np.count_nonzero(bound.holds(values)))
@@ -135,7 +135,7 @@ def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Float
 
 
 def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: Sequence[str]) -> ReferenceFindings:
-    """Compute the findings from references.
+    """Compute the findings from references, and those along the series that the criterion's metrics belong to.
 
     Args:
         table: trials by cells, including the references, with the declarations of their metrics.

@@ -54,7 +54,7 @@ class ResultRows:
         return "group" if self.is_plain else "cell"
 
     def select(self, places: Sequence[int]) -> ResultRows:
-        """Return the rows at the given places, in their order."""
+        """Return the rows at the given places, in their order; `winners` isn't renumbered."""
         published = self.as_published
         return replace(
             self,
@@ -149,7 +149,7 @@ class ResultRows:
         return [key for key in self.varying() if key not in self.methods]
 
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
-        """Name a row by its values of keys (default: those that vary), with titles where values aren't clear alone."""
+        """Name a row by its values of keys (default: those that vary, else all), with titles unless they are clear."""
         named = (self.varying() or self.keys) if keys is None else keys
         return ", ".join(part for key in named if (part := self._part(row, key)))
 

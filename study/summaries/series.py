@@ -36,7 +36,10 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose the key of the x axis: a usual one, else the key with the most values, numeric keys first."""
+    """Choose the key of the x axis: a usual one, else of the numeric keys, else of all, that with the most values.
+
+    ``model`` if no other key varies.
+    """
     keys = rows.varying()
     for key in vocabulary().swept_first:
         if key in keys:
@@ -111,6 +114,8 @@ def _results(rows: ResultRows) -> list[float | None]:
 
 def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
     """Choose rows for a grid of panels: values of the two keys with the largest effect, other keys as in the best row.
+
+    If that leaves fewer than two rows, the rows are chosen at equal steps instead.
 
     Args:
         rows: the rows; at least one has a trial that ended.

@@ -131,7 +131,7 @@ class Summary:
 
     @property
     def ended(self) -> int:
-        """The number of trials with any result."""
+        """The number of trials that ended as solved, unsolved, finished or diverged."""
         return self.solved + self.unsolved + self.finished + self.diverged
 
     @property

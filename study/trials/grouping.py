@@ -20,6 +20,9 @@ def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
     Returns:
         The group number of each row: 0, 1, ... in the order of first occurrence.
 
+    Raises:
+        KeyError: if the table lacks a column.
+
     Example:
         >>> group_codes(pa.table({"a": [5, 5, None, 5], "b": ["x", "y", "x", "x"]}), ["a", "b"]).tolist()
         [0, 1, 2, 0]
@@ -31,6 +34,9 @@ def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
     """Return True if no two rows are equal in the columns `by`.
 
     A missing value counts as a value. Without columns, all rows are equal.
+
+    Raises:
+        KeyError: if the table lacks a column.
 
     Example:
         >>> all_differ(pa.table({"a": [5, 5, None], "b": ["x", "y", "x"]}), ["a", "b"])
@@ -47,7 +53,7 @@ def rows_by(codes: npt.NDArray[np.integer], count: int) -> list[npt.NDArray[np.i
 
 
 def _combine(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Combine each row's values into one integer."""
+    """Combine each row's values in the columns `by` into an integer, equal for equal rows only."""
     codes, most = np.zeros(table.num_rows, np.int64), 1
     for name in by:
         column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")

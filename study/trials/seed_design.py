@@ -73,7 +73,7 @@ class SeedDesign:
 
     @property
     def reason_not_fixed(self) -> str:
-        """The reason why tests for a fixed number of independent trials are invalid; empty if they are valid."""
+        """Why adaptive or combined seeds invalidate tests for a fixed number of independent trials; else empty."""
         return {"adaptive": "the number of seeds followed from results", "combined": "trials share seeds"}.get(
             self.kind, ""
         )

@@ -176,7 +176,7 @@ class TrialTable:
         return self.training_s * share
 
     def values(self, metric: str) -> Floats:
-        """Return each trial's value of a metric; NaN if it has none."""
+        """Return each trial's value of a metric; NaN if it has none, or its outcome doesn't count for the metric."""
         if metric not in self._values:
             declared = self.metrics.get(metric)
             outcomes = (Outcome.SOLVED,) if declared is not None and declared.of == "solved" else MEASURED
@@ -186,7 +186,11 @@ class TrialTable:
         return values
 
     def numbers(self, column: str) -> Floats:
-        """Return each trial's number in a column, regardless of its outcome; NaN if it is missing."""
+        """Return each trial's number in a column, regardless of its outcome; NaN if number or column are missing.
+
+        Raises:
+            ValueError: if a text isn't a number.
+        """
         if column not in self.results.column_names:
             return np.full(self.results.num_rows + 1, np.nan)
         values = pc.fill_null(pc.cast(self.results[column], pa.float64()), np.nan)

@@ -52,7 +52,7 @@ def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: 
 
 
 def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
-    """Count the trials of several rows without a value to compare; for success, diverged trials have a value."""
+    """Count by reason the trials of several rows without a value to compare; for success, diverged ones have it."""
     total = Lacking()
     for summary in summaries:
         without = 0
@@ -128,7 +128,7 @@ def _columns(first: Side, second: Side, read: Callable[[Trials], Floats]) -> Col
 
 
 def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
-    """Return successes, or the values of a metric."""
+    """Return the values of the metric or, without one, successes of 0 and 1."""
     return _columns(first, second, lambda sample: sample.successes if metric is None else sample.values(metric))
 
 
@@ -375,7 +375,7 @@ def _compare_at_any_time(first: Side, second: Side, metric: str | None, blank: F
 
 
 def _untested(blank: Finding, first: Side, second: Side, metric: str | None, reason: str) -> Finding:
-    """Return a finding without a test, with the reason."""
+    """Return a finding without a test, with both methods' means and the reason."""
     return replace(blank, values=_means(first, second, metric), reason=reason)
 
 
@@ -394,5 +394,5 @@ def _as_probability(difference: float) -> float:
 
 
 def _probabilities(interval: Interval) -> Interval:
-    """Convert the ends of an interval of a difference of mean ranks."""
+    """Convert an interval of a difference of mean ranks to one of the corresponding probability."""
     return _as_probability(interval[0]), _as_probability(interval[1])

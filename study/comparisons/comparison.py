@@ -117,7 +117,7 @@ class Comparisons:
 
 
 def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comparisons:
-    """Compare each cell that has a success rate with the published cell that it repeats; skip cells without one.
+    """Compare each cell that has a success rate with the published cell that it repeats, if any; skip others.
 
     If several published cells have the same protocol, a study that sweeps the hidden size is compared with the
     published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
@@ -197,7 +197,7 @@ def with_study(
 def _differences(
     cells: Sequence[Cell], their_cells: Sequence[Cell], keys: Sequence[str], name: str, titles: Mapping[str, str]
 ) -> list[str]:
-    """Describe each unmatched hyperparameter with different values in the studies."""
+    """Describe each hyperparameter outside of `keys` whose values differ between the studies."""
     notes = []
     for key in names_of([*cells, *their_cells]):
         here, there = (dict.fromkeys(cell.value(key) for cell in group) for group in (cells, their_cells))
@@ -227,7 +227,7 @@ def with_groups(
 
 
 def _rows_by(summaries: Sequence[CellSummary], keys: Sequence[str]) -> ResultRows:
-    """Make rows of cells that are identified by some of their fields."""
+    """Make rows of cells, with the given fields as their keys."""
     values = tuple(tuple(s.cell.value(key) for key in keys) for s in summaries)
     return replace(result_rows.cell_rows(summaries, {}), keys=tuple(keys), values=values)
 
@@ -308,7 +308,10 @@ def _has_value(summary: Summary, metric: str | None) -> bool:
 
 
 def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None:
-    """Return the p-value of equal times; None if untestable, times are unknown, or trials of a row share seeds."""
+    """Return the p-value of the log-rank test.
+
+    None if times are unknown, nothing can be tested, or trials of a row share seeds.
+    """
     times = [s.times.known("iterations") if s.times else None for s in (here, there)]
     samples = [table.group(s.key) for table, s in zip(trials, (here, there), strict=True)]
     if any(known is None for known in times) or any(
@@ -352,7 +355,7 @@ def _published(cell: PublishedCell, beside: Summary) -> Reference:
 
 
 def _success(result: Summary | PublishedCell, judged: int) -> dict[str, Any]:
-    """Return the fields on success; empty without judged trials."""
+    """Return the fields of `Reference` on success and times; empty without judged trials."""
     if not judged:
         return {}
     return {

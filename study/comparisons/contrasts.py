@@ -295,7 +295,10 @@ def _common(seeds: Sequence[Ints]) -> Ints | None:
 
 
 def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
-    """Compare the times to success of each question's methods by log-rank tests; p-values are not adjusted."""
+    """Compare the times to success of each question's methods by log-rank tests; p-values are not adjusted.
+
+    Questions with unknown times are skipped, and counted in a note.
+    """
     tests, untimed = [], 0
     for members in rows.alike(rows.question_keys, rows.judged()).values():
         summaries = [rows.summaries[row] for row in members]

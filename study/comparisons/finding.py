@@ -174,7 +174,7 @@ class Finding:
 
     @property
     def has_enough_seeds(self) -> bool:
-        """True if the methods differ at enough seeds for the test to distinguish them, and without a test of pairs."""
+        """True if enough pairs differ for a paired test to distinguish the methods, and for any other test."""
         return self.more_seeds == 0
 
     @property

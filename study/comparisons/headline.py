@@ -167,7 +167,7 @@ def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
 
 
 def _standing(rows: ResultRows, method: Method) -> _Standing:
-    """Return a method's rate over all of its rows, or its mean of the metric."""
+    """Return a method's rate over all of its rows, or its mean of the metric; None if a row has no mean."""
     summaries = [rows.summaries[row] for row in method.rows]
     if rows.has_rates:
         rate = sum(s.solved for s in summaries) / sum(s.judged for s in summaries)
@@ -405,7 +405,7 @@ def _factor_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Co
 
 
 def _extremes(rows: ResultRows) -> str:
-    """Name the rows with the highest and the lowest number, the best first."""
+    """Name the rows with the highest and the lowest number, the best first, or say that all are equal."""
     numbers = {row: number for row in range(len(rows.summaries)) if (number := _number(rows, row)) is not None}
     quantity = "success rate" if rows.has_rates else _title(rows)
     ends = [max(numbers.values()), min(numbers.values())] if numbers else []
@@ -422,7 +422,7 @@ def _extremes(rows: ResultRows) -> str:
 
 
 def _trends(contrasts: Contrasts) -> list[str]:
-    """Count the settings of all else at which the number grows or falls with each key."""
+    """Describe the significant trends over each key, with p and the number of settings of all else that have them."""
     parts = []
     for key in dict.fromkeys(trend.key for trend in contrasts.trends):
         own = [trend for trend in contrasts.trends if trend.key == key]

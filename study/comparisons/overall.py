@@ -152,7 +152,7 @@ class _Method:
         return _named([{s: worst if math.isnan(v) else v for s, v in sample.items()} for sample in self.by_question])
 
     def _improvement(self, other: _Method) -> MeanOverCells | None:
-        """Estimate the probability that a trial is better than another method's; None with a single seed."""
+        """Estimate the probability that a trial is better than another method's; None if a question has one seed."""
         if min(len(sample) for sample in (*self.by_question, *other.by_question)) < 2:
             return None
         return statistics.probability_of_improvement(

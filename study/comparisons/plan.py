@@ -143,7 +143,7 @@ def _factors(rows: ResultRows) -> list[tuple[str, ...]]:
 def _questions(
     rows: ResultRows, among: Sequence[int], methods: Sequence[str], factor: tuple[str, ...] = ()
 ) -> tuple[Question, ...]:
-    """Group rows that differ only in the given keys; rows without a counterpart are left out."""
+    """Make a question of the rows that differ only in the given keys; rows without a counterpart are left out."""
     other_keys = [key for key in rows.varying() if key not in methods]
     return tuple(
         Question(

@@ -98,7 +98,7 @@ class PublishedTables:
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str]) -> PublishedTables:
-        r"""Read CSV files.
+        r"""Parse the contents of CSV files.
 
         Args:
             texts: their contents by name.
@@ -180,7 +180,7 @@ def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
 
 
 def _rows(name: str, text: str) -> list[dict[str, str]]:
-    """Parse a CSV file; raise InputError for a missing column or field, or an invalid number."""
+    """Parse a CSV file; raise InputError for a missing column or field, a wrong number, or solved above seeds."""
     reader = csv.DictReader(text.splitlines())
     missing = [key for key in (*_KEYS, "solved", "seeds") if key not in (reader.fieldnames or ())]
     if missing:
@@ -201,7 +201,7 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
 
 
 def _is_number(text: str) -> bool:
-    """Return True if a text is a number."""
+    """Return True if `float` parses a text."""
     try:
         float(text)
     except ValueError:

@@ -144,7 +144,7 @@ class _Reading:
         self._refused: dict[str, Rows] = {}
 
     def seed(self) -> pa.ChunkedArray:
-        """Read the seeds without rounding; refuse all but whole numbers >= 0, or of a study also those below 0."""
+        """Read the seeds without rounding; refuse all but whole numbers, and negative ones except in a study."""
         column = self._source.table["seed"]
         try:
             source = column if pa.types.is_integer(column.type) else _by_value(column, _text)
@@ -314,7 +314,7 @@ def _text(values: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def _is_missing(text: pa.ChunkedArray) -> Rows:
-    """Return a mask of the missing values."""
+    """Return a mask of the texts that are null or stand for a missing value, such as NaN."""
     is_missing: Rows = np.asarray(pc.or_(pc.is_null(text), pc.is_in(pc.utf8_lower(text), pa.array(MISSING))))
     return is_missing
 

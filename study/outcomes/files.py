@@ -85,6 +85,8 @@ def read_source(
 def without_states(source: Source, others: Collection[str], words: Mapping[str, State] | None = None) -> Source:
     """Remove a source's columns of states and its runs that haven't ended, and mark its failed runs.
 
+    A source without columns of states is unchanged.
+
     Args:
         source: rows, with or without columns of states.
         others: columns that don't hold states.
@@ -112,7 +114,7 @@ def without_states(source: Source, others: Collection[str], words: Mapping[str, 
 def read_table(
     path: Path, plain: Collection[str] = (), also: Collection[str] | None = None
 ) -> tuple[pa.Table, list[str]]:
-    """Read a file without checks. The columns of a text file are text, with decimal points.
+    """Read a file without checks of its values. The columns of a text file are text, with decimal points.
 
     Args:
         path: a path that ends in one of `SUFFIXES`.

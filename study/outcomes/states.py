@@ -228,7 +228,10 @@ def _plain(word: str) -> str:
 
 
 def _meanings(word: str, words: Sequence[str], columns: Sequence[str], user_words: Mapping[str, State]) -> set[State]:
-    """Return a word's meanings: the user's, or those of the tools that know most of the column's words."""
+    """Return a word's meanings: the user's, or those of the tools that know most of the column's words.
+
+    A tool that is recognised by the names of columns takes precedence over other tools.
+    """
     plain = _plain(word)
     if plain in user_words:
         return {user_words[plain]}
@@ -255,7 +258,10 @@ def _has_state_name(name: str) -> bool:
 
 
 def _are_states(name: str, words: Collection[str], known: Mapping[str, set[State]]) -> bool:
-    """Return True if a column with a state's name holds states: any word is a state, or the name ends in status."""
+    """Return True if a column with a state's name holds states: any word is a state, or the name ends in status.
+
+    In a column outcome, all words must be states, and not all of them outcomes.
+    """
     if _plain(name) == "outcome":  # holds this package's outcomes, perhaps misspelt, unless all words are states
         return all(known.values()) and not {word.lower() for word in words} <= {*Outcome}
     return any(known.values()) or name.lower().endswith("status")

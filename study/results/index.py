@@ -226,7 +226,7 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
 
 
 def _failure(folder: StudyStore, failure: Failure) -> FailureEntry:
-    """Return an entry with a failure's reason and the log of one of its trials."""
+    """Return an entry with a failure's reason and the log, else the traceback, of its example; empty without either."""
     files = folder.file_sizes(failure.trial_id)
     log = next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
     return FailureEntry(failure.trials, failure.reason, log)

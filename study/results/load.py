@@ -210,9 +210,9 @@ class StudyResults:
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods aggregated over tasks; None if nothing can be aggregated.
+        """The methods aggregated over tasks; None with fewer than two methods or tasks, or without a metric for them.
 
-        That is for a search, for combined or adaptive seeds, and if every row has trials that were stopped early.
+        None, too, for a search, combined or adaptive seeds, and if every row has trials that were stopped early.
         """
         if self.search is not None or self._all_have_stopped or not self.plan.spec.seed_design.is_plain:
             return None
@@ -220,7 +220,7 @@ class StudyResults:
 
     @cached_property
     def standardised(self) -> Standardisation | None:
-        """Success rates standardised to equal starts; None if the file names no covariate, or no rate can be."""
+        """Success rates standardised to equal starts; None if the file names no covariate, or no trial has it."""
         if not self.plan.spec.standardise or self._all_have_stopped:
             return None
         return self.parts.attempt("standardised rates", self._standardised, None)
@@ -240,7 +240,7 @@ class StudyResults:
 
     @cached_property
     def claims(self) -> Sequence[ClaimVerdict]:
-        """The verdicts on its claims."""
+        """The verdicts on its claims; empty without claims."""
         if not self.plan.spec.claims:
             return []
         return self.parts.attempt("claims", lambda: claim_verdicts(self.plan, self.trials), [])
@@ -275,7 +275,7 @@ class StudyResults:
 
     @cached_property
     def headline(self) -> str:
-        """The study's finding, in one sentence."""
+        """The study's finding, in one or more sentences."""
         return self.parts.attempt("finding", self._headline, "The finding couldn't be computed.")
 
     def _headline(self) -> str:

@@ -124,7 +124,7 @@ def anytime_mean(values: Values, confidence: float = 0.95) -> Interval:
 
 
 def _least(numbers: Floats, counts: Floats, level: float) -> float:
-    """Find the greatest bound whose evidence reaches the level; the evidence falls as the bound grows."""
+    """Find by bisection the greatest bound m with evidence for μ > m of at least exp(level); 0 if there is none."""
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

@@ -253,7 +253,7 @@ class ClaimTest:
         return look.is_of_first and look.seeds == self.looks[-1]
 
     def _exact_shares(self, kind: Kind) -> dict[int, float]:
-        """Return the error levels of the exact tests, by their numbers of seeds."""
+        """Return the error levels of all exact tests, the repeated earlier ones included, by their numbers of seeds."""
         shares = {look.seeds: look.exact for look in self.earlier if look.is_of_first and look.seeds in self.looks}
         _, last = self.shares(kind)
         return shares | ({self.looks[-1]: last} if last else {})

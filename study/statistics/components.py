@@ -198,8 +198,8 @@ def _three(numbers: Floats) -> tuple[float, float, float]:
 def _variances(y: Floats, mask: Mask, is_nested: bool) -> Floats:
     """Estimate the variances of both sources and their interaction in arrays [..., I, J] without bias; [..., 3].
 
-    Nested, the second is that of the second source and the interaction, and the third is 0. NaN if no two trials share
-    a row alone, nothing or, unless nested, a column alone.
+    Nested, the second is that of the second source and the interaction, and the third is 0. NaN if there is no
+    pair of trials in a row alone, in neither a row nor a column or, unless nested, in a column alone.
     """
     n, rows, columns = mask.sum((-2, -1)), mask.sum(-1), mask.sum(-2)
     y = y - _mean(y.sum((-2, -1)), n)[..., None, None] * mask  # avoids cancellation
@@ -223,7 +223,10 @@ def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
 
 
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
-    """Summarise arrays: the rate as a normal quantile (else 0), and both sources' relative variances; [..., 3]."""
+    """Summarise arrays: the success rate as a normal quantile, and both sources' relative variances; [..., 3].
+
+    The first is 0 for numbers other than success.
+    """
     variances, n = _variances(y, mask, is_nested), mask.sum()
     if is_success:
         return _of_success(y.sum((-2, -1)), n, variances)

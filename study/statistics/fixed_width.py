@@ -76,7 +76,7 @@ class FixedWidth:
         return 1 - _calibrated(self)
 
     def interval(self, successes: int, n: int) -> Interval:
-        """Bound the success rate at the end.
+        """Bound the success rate at the end by Clopper and Pearson's interval at the nominal confidence.
 
         Args:
             successes: k, 0 <= k <= n.
@@ -90,7 +90,7 @@ class FixedWidth:
         return (float(low), float(high))
 
     def intervals(self, successes: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-        """Bound many success rates.
+        """Bound many success rates as by `interval`, without checks of the counts.
 
         Args:
             successes: k, shape [rates], 0 <= k <= n.

@@ -86,7 +86,7 @@ def mcnemar_power(first_only: float, second_only: float, seeds: int, level: floa
 
 
 def _critical(counts: Ints, level: float) -> Floats:
-    """Return the greatest rejected count of the rarer outcome; -1 if none is rejected."""
+    """Return the greatest rejected count of the rarer outcome for each number of discordant seeds; -1 if none is."""
     guess = np.floor(counts / 2 - special.ndtri(1 - level / 2) * np.sqrt(counts) / 2) + 2
     guess = np.minimum(guess, np.floor((counts - 1) / 2))
     while np.any(too_many := (guess >= 0) & (2 * special.bdtr(np.maximum(guess, 0), counts, 0.5) > level)):

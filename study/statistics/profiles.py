@@ -93,7 +93,7 @@ def performance_profile(values: SeedValues, *, higher_is_better: bool, confidenc
 
 
 def _reach(values: SeedValues, confidence: float) -> float:
-    """Return the half-width of the band."""
+    """Return the half-width of the band of `performance_profile`."""
     samples = values.samples
     n, total = min(map(len, samples)), sum(map(len, samples))
     exact = _kolmogorov(n, confidence)

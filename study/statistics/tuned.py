@@ -284,7 +284,7 @@ def _held_out(values: Floats, halves: Floats, choices: Ints) -> Floats:
 
 
 def _checked(outcomes: npt.ArrayLike, higher_is_better: bool) -> Floats:
-    """Return outcomes as a matrix; reject other shapes and infinitely good outcomes."""
+    """Return outcomes as a matrix; raise ValueError for another shape or an infinitely good outcome."""
     values = np.asarray(outcomes, dtype=np.float64)
     if values.ndim != 2 or not values.shape[1]:
         raise ValueError(f"outcomes must have the shape [seeds, values], but got {values.shape}")
@@ -295,7 +295,7 @@ def _checked(outcomes: npt.ArrayLike, higher_is_better: bool) -> Floats:
 
 
 def _missed(values: Floats) -> npt.NDArray[np.bool_]:
-    """Return a mask of the columns with outcomes of too few of the seeds."""
+    """Return a mask of the columns with outcomes of less than half of the seeds that have any outcome."""
     is_present = ~np.isnan(values)
     return np.asarray(is_present.sum(axis=0) < _LEAST_SHARE * np.count_nonzero(is_present.any(axis=1)))
 

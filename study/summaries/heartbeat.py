@@ -121,7 +121,7 @@ class Heartbeat:
     def outcomes(self) -> str:
         """The numbers of trials by outcome, as text; finished and stopped ones only if there are any.
 
-        Solved and unsolved ones are left out if trials finished, and none of these two exist.
+        If trials finished, and none was solved or unsolved, these two are left out, too.
         """
         judged = [f"{self.solved} solved", f"{self.unsolved} unsolved"]
         ended = [f"{count} {name}" for name in ("finished", "stopped") if (count := getattr(self, name))]

@@ -104,7 +104,7 @@ def cell_methods(
 
 
 def _names_question(cells: Sequence[Cell], axis: str, labels: Labels, question_fields: Collection[str]) -> bool:
-    """Return True if the question determines the points of an axis, so that the axis belongs to the question."""
+    """Return True for a labelled axis whose points the question determines, so that it belongs to the question."""
     if not any(axis in points for points in labels.values()):
         return False
     points_of: dict[tuple[str, ...], set[Any]] = {}

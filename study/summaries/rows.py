@@ -154,7 +154,7 @@ class ResultRows:
         return ", ".join(part for key in named if (part := self._part(row, key)))
 
     def _part(self, row: int, key: str) -> str:
-        """Return a value as part of a name, with the key's title if it isn't clear alone; empty for none."""
+        """Return a value as part of a name, with the key's title if it isn't clear alone; empty if missing."""
         cell_value = self.value(row, key)
         text = self.text(row, key)
         if text == words.NONE:
@@ -226,7 +226,7 @@ def have_times(summaries: Iterable[Summary]) -> bool:
 
 
 def _has_times(summary: Summary) -> bool:
-    """Return True if a row's times to success, or censoring times, are known."""
+    """Return True if a row's times to success or, if none is solved, censoring times are known, or not loaded."""
     if summary.solved:
         return summary.solved_at_mean is not None
     return summary.times is None or bool((summary.times.iterations > 0).any())

@@ -227,7 +227,7 @@ class Trials:
         return Trials(self.table, self.rows[mask])
 
     def first(self, count: int | None) -> Trials:
-        """Return the first trials; None for all."""
+        """Return the first `count` trials; None for all."""
         return Trials(self.table, self.rows[:count])
 
     def of_seeds(self, seeds: Sequence[int] | Ints) -> Trials:

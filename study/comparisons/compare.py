@@ -342,7 +342,7 @@ def _compare_combined_seeds(
 
 
 def _compare_at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
-    """Compare methods by the anytime-valid sign test, paired by seed."""
+    """Compare methods by the anytime-valid sign test, paired by seed; no test without shared seeds."""
     columns = _columns(first, second, lambda sample: 1 - sample.successes if metric is None else sample.losses(metric))
     if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
         return _untested(blank, first, second, metric, "rows with trials that diverged or failed can't be averaged")

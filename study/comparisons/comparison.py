@@ -119,8 +119,7 @@ class Comparisons:
 def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comparisons:
     """Compare each cell that has a success rate with the published cell that it repeats, if any; skip others.
 
-    If several published cells have the same protocol, a study that sweeps the hidden size is compared with the
-    published sweeps (the NMU with the ablation's, of 50 seeds), and any other study with the published seeds.
+    If several published cells have its protocol, the package that published them chooses one, by all cells.
 
     Args:
         summaries: the cells.

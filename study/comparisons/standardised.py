@@ -121,6 +121,7 @@ def standardisation(
 
     Raises:
         KeyError: if a row has no starts.
+        ValueError: if the covariate of a trial is a text that isn't a number.
     """
     numbers_of_all = trials.numbers(covariate)
     samples = {row: _judged(trials, rows.summaries[row], numbers_of_all) for row in rows.judged()}

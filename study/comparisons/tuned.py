@@ -80,9 +80,9 @@ def compare_tuned(
 
 
 def _outcomes(samples: Sequence[Trials], seeds: Ints, metric: str | None, *, is_higher_better: bool) -> Floats:
-    """Return the outcomes, [seeds, values]; NaN for a trial that hasn't ended.
+    """Return successes or a metric's values, [seeds, values]; NaN for pending and, of successes, unjudged trials.
 
-    An ended trial without a number of the metric has an infinite outcome, the worst.
+    A trial that ended or failed without a number of the metric has an infinite outcome, the worst.
     """
     columns = []
     for sample in samples:

@@ -246,7 +246,10 @@ class _Decisions:
         return {name: bool(direction(name)) for name in telling[:_MOST_METRICS]}
 
     def _without_repeats(self, table: pa.Table, hyperparameters: Sequence[str]) -> pa.Table:
-        """Return each trial's first (or last) run that didn't fail, if any; raise InputError for too many repeats."""
+        """Keep one run of each trial, with a notice; raise InputError for too many repeats.
+
+        It is the first (or last) run that didn't fail or, if all failed, the first (or last) of them.
+        """
         codes = group_codes(table, [*hyperparameters, "seed"])
         has_failed = self._failed.copy()
         if "outcome" in table.column_names:

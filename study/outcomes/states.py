@@ -206,7 +206,7 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _words_of(column: pa.ChunkedArray, most: int | None) -> list[str]:
-    """Return the distinct words of a column of text or Booleans; empty for others, empty cells or over `most`."""
+    """Return a column's distinct words; empty if it is empty, has over `most`, or isn't of text or Booleans."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
         return []

@@ -50,7 +50,7 @@ MOST_TRIALS = 25_000
 
 
 def print_results(results: StudyResults, console: Console) -> None:
-    """Print a study's table, finding, and comparison with the published numbers or another study.
+    """Print a study's table, finding, comparison with other results, notes, and reasons of failed trials.
 
     Parts that fail are listed with their reasons.
 

@@ -175,7 +175,7 @@ def _area(gaps: Floats, means: Floats, variances: Floats) -> Moments:
 
 
 def _quantile(share: float, mean: Floats, variance: Floats, least: Floats, greatest: Floats) -> Floats:
-    """Return a quantile of the beta distributions with these ranges and moments; the mean if the range is empty."""
+    """Return a quantile of the beta distributions with these ranges and moments; the mean without a spread."""
     extent = greatest - least
     is_spread = (extent > _LEAST_RANGE * greatest) & (variance >= np.finfo(np.float64).tiny)
     extent, place = np.where(is_spread, extent, 1.0), np.where(is_spread, mean - least, 0.5)

@@ -221,7 +221,7 @@ def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow], separator: str) -> 
 
 
 def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
-    """Read the needed columns; results of an earlier version get current names."""
+    """Read the needed columns, in the current format for results of an earlier version; all as they are for None."""
     if also is None:
         return pq.read_table(path).replace_schema_metadata(None)
     file = pq.ParquetFile(path)

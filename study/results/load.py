@@ -313,8 +313,8 @@ def load_results(
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if the study to compare with has no results, or no cell with a counterpart here; or if the record of
-            a search belongs to another one.
+        InputError: if the study to compare with has no results, or no cell with a counterpart here; if the record of a
+            search belongs to another one; or if the stored file is invalid, or results don't match their cells.
         StoreError: if the store can't be read, or its files contradict each other.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
@@ -421,7 +421,7 @@ def outcomes_of(
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if the study has no results yet.
+        InputError: if the study has no results yet, or its stored file is invalid.
         StoreError: if the store can't be read.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """

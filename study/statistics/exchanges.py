@@ -70,7 +70,7 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
 
     Returns:
         The estimate; its interval is infinite if there are too few exchanges for the confidence. None if nothing can be
-        tested: there are neither pairs nor unpaired trials of both methods, or all scores are equal.
+        tested: there are neither pairs nor unpaired trials of both methods, or no pair and no unpaired scores differ.
 
     Raises:
         ValueError: if a difference or a score is NaN or infinite, or the confidence is out of range.

@@ -194,7 +194,7 @@ def partly_paired_ranks(
     Returns:
         The probability; its interval, within [0, 1], which excludes 1/2 exactly where p <= 1 - confidence; and p for
         the hypothesis that trials are exchangeable. None if nothing can be tested: there are neither pairs nor unpaired
-        trials of both methods, or all ranks are equal.
+        trials of both methods, or no pair and no unpaired losses differ.
 
     Raises:
         ValueError: if a loss is NaN, the methods have different numbers of pairs, or the confidence is out of range.

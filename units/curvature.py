@@ -26,7 +26,7 @@ class Observation:
 
     Args:
         inputs: x.
-        subsets: P, zeros and ones: the inputs that each hidden unit adds.
+        subsets: P, two rows of zeros and ones, each as long as x: the inputs that each hidden unit adds.
         target: t, the product of the sums at w1 = 1.
     """
 
@@ -99,8 +99,9 @@ def nmu_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation) -> 
 def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 1e-7) -> Floats:
     """Solve (|w1| S_1 + ε) (|w1| S_2 + ε) = t^(1 / w2), NAC•'s loss of zero, for |w1|.
 
-    S_1 and S_2 are the sums at w1 = 1. The loss is even in w1, so -w1 is a solution, too. Only solutions with w1 > 0
-    and w2 > 0 are desired. With w2 < 0, NAC• reaches the target by dividing by small sums instead of multiplying.
+    S_1 and S_2 are the sums at w1 = 1; both must be positive, which isn't checked. The loss is even in w1, so -w1 is a
+    solution, too. Only solutions with w1 > 0 and w2 > 0 are desired. With w2 < 0, NAC• reaches the target by dividing
+    by small sums instead of multiplying.
 
     Args:
         w2: value of both weights of the second layer, not 0, any shape.
@@ -133,8 +134,8 @@ def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 
 def nmu_exact(w2: npt.ArrayLike, observation: Observation) -> Floats:
     """Solve (w2 w1 S_1 + 1 - w2) (w2 w1 S_2 + 1 - w2) = t, an NMU's loss of zero, for both w1.
 
-    S_1 and S_2 are the sums at w1 = 1. At w2 = 1 the solutions are w1 = 1 and the undesired w1 = -1. For w2 < 1 both
-    are outside of [-1, 1].
+    S_1 and S_2 are the sums at w1 = 1; both must be positive, which isn't checked. At w2 = 1 the solutions are w1 = 1
+    and the undesired w1 = -1, since t = S_1 S_2. For w2 < 1 and sums above 1, both are outside of [-1, 1].
 
     Args:
         w2: value of both weights of the second layer, 0 < w2 <= 1, any shape.

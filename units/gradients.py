@@ -23,7 +23,8 @@ def clip_by_norm(gradients: Sequence[Tensor], largest: float, has_trials: bool =
         has_trials: True if the first axis of each gradient is the trial; each trial is then clipped by its own norm.
 
     Returns:
-        The clipped gradients, as new tensors. A NaN makes all gradients of its trial NaN, and no others.
+        The clipped gradients, as new tensors. A NaN makes all gradients of its trial NaN, and no others. An infinity
+            becomes NaN, and the other numbers of its trial 0.
 
     Raises:
         ValueError: if `gradients` is empty, or c > 0 doesn't hold.

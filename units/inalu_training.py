@@ -105,6 +105,8 @@ class INALUTraining:
 
             mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > `restart_above`
 
+        A trial never restarts before `restart_every`, outside of the window, or with `restart_memory` losses or fewer.
+
         Args:
             iteration: the number of this update, from 0 on.
             losses: the trial's losses since it started or restarted, one per iteration: of the batch in `ORIGINAL`, of

@@ -26,7 +26,7 @@ _SMALLEST_UNIFORM = 2.0**-33
 
 
 def generator_uniform(generator: torch.Generator | None) -> Uniform:
-    """Return a function that draws uniforms from torch's generator, in the order of its calls.
+    """Return a function that draws uniforms from torch's generator in the order of its calls, ignoring the index.
 
     Args:
         generator: a generator on the CPU; None for torch's default.
@@ -54,7 +54,7 @@ def within(uniform: Tensor, centre: float, reach: float) -> Tensor:
 
 
 def normal(uniform: Tensor, std: float) -> Tensor:
-    """Convert uniforms to normals of mean 0 by the inverse distribution function; a 0 counts as 2^-33.
+    """Convert uniforms to normals of mean 0 by the inverse distribution function; numbers below 2^-33 count as 2^-33.
 
     Example:
         >>> normal(torch.tensor([0.5, 0.975], dtype=torch.float64), 2.0)
@@ -65,7 +65,7 @@ def normal(uniform: Tensor, std: float) -> Tensor:
 
 
 def uniform_reach(variance: float) -> float:
-    """Compute the half-width of a uniform distribution: r = sqrt(3 Var).
+    """Compute the half-width of the uniform distribution with a given variance >= 0: r = sqrt(3 Var).
 
     Example:
         >>> uniform_reach(1 / 48)

@@ -70,7 +70,7 @@ class _Sigmoid(torch.autograd.Function):
 
 
 def sigmoid(x: Tensor) -> Tensor:
-    """Squash to (0, 1): σ(x) = 1 / (1 + exp(-x)).
+    """Squash to [0, 1]: σ(x) = 1 / (1 + exp(-x)).
 
     `torch.sigmoid` uses other instructions for the last few elements of an array, so their last bits depend on its
     length. The gradient, y (1 - y), is finite everywhere.

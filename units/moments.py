@@ -28,7 +28,7 @@ def fan_reach(fan: int) -> float:
         (1 - tanh(r) / r) (r - tanh(r / 2)) / (2r) = 2 / fan
 
     Args:
-        fan: number of the layer's inputs and outputs; > 4, since the variance is below 1/2 for every r.
+        fan: number of inputs plus number of outputs of the layer; > 4, since the variance is below 1/2 for every r.
 
     Raises:
         ValueError: unless fan > 4.
@@ -49,7 +49,7 @@ def nac_mul_power(
     It is a second-order Taylor approximation around z = m and W = 0, independent of v.
 
     Args:
-        c1: factor of the variance; the square of W's factor.
+        c1: factor of the variance, >= 0; the square of W's factor.
         c2: factor of the exponent.
         hidden: H >= 1.
         weight_variance: V >= 0.
@@ -227,10 +227,10 @@ def nmu_gradient(
         input_variance: v >= 0.
         outputs: H_l >= 1.
         form: version of the paper.
-        input_mean: m, any finite number.
+        input_mean: m, any finite number; not checked.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if another argument is out of its range.
         OverflowError: if the result exceeds every float.
 
     Example:
@@ -245,7 +245,7 @@ def nmu_gradient(
 
 
 def _nmu_factor(hidden: int, weight_variance: float, input_variance: float, input_mean: float) -> float:
-    """Return the second moment of W z + 1 - W."""
+    """Return the second moment of W z + 1 - W for E[W] = 1/2; raise ValueError unless H >= 1, V >= 0 and v >= 0."""
     _require_weights(hidden, weight_variance)
     _require_inputs(input_variance, 1, "final")
     return input_mean + (weight_variance + 0.25) * (input_variance + (input_mean - 1) ** 2)

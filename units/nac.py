@@ -86,7 +86,7 @@ def nac_initial(
         out_features: numbers out.
         weight_uniform: float64 numbers on [0, 1), shape [out, in].
         mask_uniform: the same.
-        init_variance: variance of W, below 1/2; None for the default.
+        init_variance: variance of W, > 0 and at most `largest_nac_variance`, about 1/2; None for the default.
         unit: the unit's name, for the error message.
 
     Raises:

@@ -40,7 +40,7 @@ def nau_initial(
         in_features: numbers in.
         out_features: numbers out.
         uniform: float64 numbers on [0, 1), shape [out, in].
-        init_variance: at most 1/3; None for the default.
+        init_variance: > 0 and at most 1/3; None for the default.
         unit: the unit's name, for the error message.
 
     Raises:

@@ -34,7 +34,7 @@ def nmu(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
-    """Multiply inputs of unit scale: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of a trial's input.
+    """Multiply inputs scaled to unit variance, and scale back: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of x.
 
     It equals `nmu` at W in {0, 1}. A constant input isn't scaled.
 
@@ -66,7 +66,7 @@ def nmu_initial(uniform: Tensor, init_variance: float | None, unit: str = "NMU")
 
     Args:
         uniform: float64 numbers on [0, 1).
-        init_variance: at most 1/12; None for the default, 1/48.
+        init_variance: > 0 and at most 1/12; None for the default, 1/48.
         unit: the unit's name, for the error message.
 
     Raises:
@@ -130,7 +130,7 @@ class NMU(MultiplyingUnit):
 
 
 class NormalizedNMU(MultiplyingUnit):
-    """NMU of inputs of unit scale; see `nmu_normalized` and `nmu_initial`.
+    """NMU of inputs scaled to unit variance; see `nmu_normalized` and `nmu_initial`.
 
     Args: as for `Unit`.
 

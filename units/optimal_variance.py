@@ -44,7 +44,7 @@ def nmu_backward_optimum(hidden: int, input_variance: float, outputs: int = 1) -
     Args:
         hidden: H >= 1.
         input_variance: v >= 0.
-        outputs: H_l >= 1.
+        outputs: H_l >= 1, number of the layer's outputs.
 
     Returns:
         V; negative if no V is a solution.

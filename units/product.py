@@ -65,7 +65,7 @@ def product_backward(grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor]:
 
 
 def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
-    """Multiply grad, [..., out, batch], by the product of the other factors: [..., out, in, batch]."""
+    """For each factor, multiply grad, [..., out, batch], by the product of the others: [..., out, in, batch]."""
     if factors.shape[-2] == 2:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":
@@ -88,7 +88,7 @@ def _others_divided(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
 
 @torch.library.custom_op("units::other_factors", mutates_args=())
 def _others_as_one_operation(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
-    """Wrap the value-dependent code in one operation, as recording requires."""
+    """Call `_others_divided` as one custom operation, so that its branches on values aren't recorded."""
     return _others_divided(grad, factors, product)
 
 

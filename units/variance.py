@@ -140,6 +140,9 @@ def bisect(increasing: Callable[[float], float], value: float, high: float) -> f
         value: the value to reach.
         high: the upper end; returned if the value isn't reached.
 
+    Returns:
+        The smallest float x > 0 with increasing(x) >= value.
+
     Example:
         >>> bisect(math.log, 0.0, 8.0)
         1.0

@@ -21,12 +21,12 @@ _OUTWARD_START = 10_001
 
 
 def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCell:
-    """Make the cell of a grid point, with all defaults.
+    """Make the cell of a grid point, with all defaults, and None for values that don't apply.
 
     Args:
         task: name in `tasks.arithmetic.TASKS`.
         model: name in `tasks.arithmetic.MODELS`.
-        values: the hyperparameters that are set, by name.
+        values: the hyperparameters that are set, by name; other names are ignored.
 
     Raises:
         KeyError: if the task or the model is unknown.
@@ -64,7 +64,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
 
 
 def task_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task's constructor arguments, without those that its distribution doesn't use."""
+    """Return the task's constructor arguments, without the default ``uniform`` and what a distribution doesn't use."""
     given = {name: values[name] for name in TASK_NAMES if name in values}
     if given.get("distribution") == "uniform":
         del given["distribution"]
@@ -94,7 +94,8 @@ def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cell's fields for the sparsity regulariser and its schedule.
 
-    They are empty for a model without bounded weights. If the strength is 0, they have no schedule.
+    They are empty for a model without bounded weights. If the strength is 0, it is the only field. Exponential scaling
+    has no start and end.
     """
     if not model.has_bounds:
         return {}
@@ -115,7 +116,10 @@ def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the L1 penalty; without a first strength, the last one applies from the start."""
+    """Return the cell's fields for the L1 penalty, by default as published for a one-layer model, else off.
+
+    Without a first strength, the last one applies from the start.
+    """
     published = l1_strengths(model.first, operation) if model.second is None else None
     first, last = published or (None, None)
     if "l1_strength" in values:  # the published first strength applies only with the published last strength
@@ -135,13 +139,13 @@ def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limits(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the gradient limits; None for no limit."""
+    """Return the cell's gradient limits, `clip_norm` and `clip_value`, by default as published; None for no limit."""
     chosen = {**model.training, **values}
     return {name: chosen.get(name) for name in ("clip_norm", "clip_value")}
 
 
 def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the optimiser."""
+    """Return the cell's fields for the optimiser; momentum is None unless the optimiser is ``momentum``."""
     name = values.get("optimizer", "adam")
     return {"optimizer": name, "momentum": values.get("momentum", _MOMENTUM) if name == "momentum" else None}
 

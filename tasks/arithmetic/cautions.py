@@ -15,7 +15,7 @@ _DRAWN = 2**24
 
 
 def zero_divisors(cells: Sequence[ArithmeticCell]) -> list[str]:
-    """Warn about cells whose divisor can be exactly 0, since its range contains 0.
+    """Warn about single-module cells whose uniform divisor can be exactly 0: 0 is inside its range, not at an end.
 
     Args:
         cells: the cells to be trained.
@@ -40,7 +40,7 @@ def _divides_around_zero(cell: ArithmeticCell) -> bool:
 
 
 def _has_zero(low: float, high: float) -> bool:
-    """Return True if 0 can be drawn between two ends, with the rounding of `study.stream.stream`."""
+    """Return True if 0 can be drawn, and low < 0 < high, with the rounding of `study.stream.stream`."""
     if not low < 0 < high:
         return False
     start, width = np.float32(low), np.float32(high) - np.float32(low)

@@ -211,7 +211,12 @@ class ArithmeticCell:
 
 
 def task_of(cell: ArithmeticCell) -> ArithmeticTask:
-    """Build the task of the cell's trials."""
+    """Build the task of the cell's trials.
+
+    Raises:
+        KeyError: if the task is unknown.
+        ValueError: if it can't be constructed from the cell's values.
+    """
     return TASKS[cell.task](**{name: getattr(cell, name) for name in TASK_NAMES})
 
 

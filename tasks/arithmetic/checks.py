@@ -29,7 +29,7 @@ def _layer_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
 
 
 def _task_mistakes(task: str, model: str, values: Values) -> Iterator[Mistake]:
-    """Construct the task and compute its threshold, and report the errors that they raise."""
+    """Construct the task and, unless a threshold is given, compute it; yield the ValueError that this raises."""
     try:
         task_ = TASKS[task](**canonical.task_values(values))
         epsilon = canonical.success(values)["success_epsilon"]

@@ -88,7 +88,7 @@ def check_source(source: Source) -> None:
     """Check that a distribution is possible on its range.
 
     Raises:
-        ValueError: if the distribution is unknown, the range has the wrong number of intervals or isn't one of
+        ValueError: if the distribution is unknown or None, the range has the wrong number of intervals or isn't one of
             ``benford``, or a normal distribution lacks its mean or a deviation > 0.
     """
     range_, name, mean, deviation = source

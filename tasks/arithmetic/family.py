@@ -70,6 +70,7 @@ class ArithmeticFamily(Family):
         """Return the values of a cell, with all defaults; see `tasks.arithmetic.canonical.canonical`.
 
         Raises:
+            KeyError: if the task or the model is unknown.
             ValueError: if the task can't be constructed from these values.
         """
         content = dict(vars(canonical(task, model, values)))
@@ -91,11 +92,15 @@ class ArithmeticFamily(Family):
         return tuple(CHECKS)
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield the mistakes that a check finds in some values."""
+        """Yield the mistakes that a check finds in some values.
+
+        Raises:
+            KeyError: if the check, the task or the model is unknown.
+        """
         return CHECKS[check](task, model, values)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one."""
         network = model_of(task, model)
         if name in SPARSITY and not network.has_bounds:
             return f"{model} has no sparsity regulariser"
@@ -151,16 +156,21 @@ class ArithmeticFamily(Family):
         return typed_cell(cell).shape
 
     def cautions(self, cells: Sequence[Content]) -> list[str]:
-        """Return warnings for users to read before training."""
+        """Return a warning about divisors that can be exactly 0, for users to read before training; else empty."""
         return zero_divisors([typed_cell(cell) for cell in cells])
 
     def rows_of(self, cell: Content) -> tuple[object, ...]:
-        """Return the values that, with a seed, determine the rows of a cell's trials."""
+        """Return the values that, with a seed, determine a trial's rows: input size, batch size, source of inputs."""
         typed = typed_cell(cell)
         return (typed.input_size, typed.batch_size, typed.trained_on)
 
     def cost_us(self, cells: Sequence[Content], draws: int) -> float:
-        """Estimate a pack's microseconds on one core, with `draws` draws of rows shared by its trials."""
+        """Estimate the microseconds of a pack's full training on one core.
+
+        Args:
+            cells: the cell of each trial of the pack, at least one.
+            draws: number of different draws of rows, which trials may share.
+        """
         typed = typed_cell(cells[0])
         own_us = sum(trials * typed_cell(cell).cost_us for cell, trials in Counter(cells).items())
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
@@ -168,10 +178,10 @@ class ArithmeticFamily(Family):
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`.
 
-        For a user-defined unit, they are its two-dimensional parameters.
+        For a user-defined unit, they are its two-dimensional parameters with at most 10,000 elements.
 
         Raises:
-            ValueError: if the arrays don't fit the cell's network.
+            ValueError: if the arrays don't fit the cell's network; not for a user-defined unit.
         """
         if "code" in cell.values:  # a report doesn't have the code that computes them
             return super().effective_weights(cell, arrays)
@@ -192,7 +202,7 @@ class ArithmeticFamily(Family):
         return mean_gates(cell, arrays, rows)
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return the largest useful number of a cell's trials in a pack."""
+        """Return the largest useful number of a cell's trials in a pack, 16 to 256: fewer with larger activations."""
         return min(max(_PACK_NUMBERS // typed_cell(cell).activations, _SMALLEST_CAP), _LARGEST_CAP)
 
 

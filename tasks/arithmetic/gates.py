@@ -36,7 +36,7 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
     Returns:
         Float32 [..., out, in] by display name, such as ``layer 1, W``. A unit with two paths has one matrix for each,
             such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is ``layer 1, G``, and the gates of an NPU's
-            inputs are ``layer 2, g``.
+            inputs, clamped to [0, 1], are ``layer 2, g``, [..., 1, in].
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.
@@ -119,7 +119,11 @@ def _sums(network: Network, x: Tensor) -> dict[str, Tensor]:
 
 
 def _network(cell: Content, arrays: Arrays) -> tuple[Network, bool]:
-    """Return the cell's network with these parameters, and True if they have an axis of trials."""
+    """Return the cell's network with these parameters, and True if they have an axis of trials.
+
+    Raises:
+        ValueError: if the arrays don't fit the network.
+    """
     typed = typed_cell(cell)
     network = Network(
         typed.network,

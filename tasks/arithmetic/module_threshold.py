@@ -29,7 +29,8 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
         epsilon: 0 < ε < 1/2.
 
     Raises:
-        ValueError: if epsilon is out of range, or the mean doesn't exist: ``div`` with a divisor that can be 0.
+        ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or,
+            except for sums, ε E|x| >= 1.
         ArithmeticError: if a number overflows, or a divisor underflows, in float64.
 
     Example:

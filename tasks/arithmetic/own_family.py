@@ -58,7 +58,7 @@ class OwnUnitsFamily(ArithmeticFamily):
         return unit_key(model, str(self.code)) if model in self.units else model
 
     def with_models(self, models: Mapping[str, Any], code: str, aliases: Mapping[str, str]) -> Family:
-        """Return the family with user-defined units.
+        """Register user-defined units, and return the family with them instead of this family's.
 
         Args:
             models: the units' classes, by import string.
@@ -90,23 +90,28 @@ class OwnUnitsFamily(ArithmeticFamily):
         """Return the values of a cell, with the code of a user-defined unit.
 
         Raises:
+            KeyError: if the task or the model is unknown.
             ValueError: if the task can't be constructed from these values.
         """
         content = super().canonical(task, self._model_key(model), values)
         return content | {"code": self.code} if model in self.units else content
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield the mistakes that a check finds in some values."""
+        """Yield the mistakes that a check finds in some values, with units named by their import strings.
+
+        Raises:
+            KeyError: if the check, the task or the model is unknown.
+        """
         for names, message in super().mistakes(check, task, self._model_key(model), values):
             yield names, message.replace(self._model_key(model), model)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one."""
         reason = super().why_without_effect(name, task, self._model_key(model), values)
         return None if reason is None else reason.replace(self._model_key(model), model)
 
     def own_engine(self, code: Any) -> Any:
-        """Return the torch engine with the units' code."""
+        """Return the torch engine with the units' `code`, a `study.engine.own_code.OwnCode`."""
         from tasks.arithmetic.engine.torch.own_units import OwnUnitsEngine  # imported late: torch takes seconds
 
         return OwnUnitsEngine(code=code, identity=str(self.code), units=tuple(self.units))

@@ -28,7 +28,7 @@ def unit_key(model: str, code: str) -> str:
 
 
 def register(key: str, traits: Traits, class_: type[Unit] | None = None) -> None:
-    """Register a unit.
+    """Register a unit's traits, and its class if it is given; both replace those of the same key.
 
     Args:
         key: from `unit_key`.
@@ -41,7 +41,7 @@ def register(key: str, traits: Traits, class_: type[Unit] | None = None) -> None
 
 
 def is_own(unit: str) -> bool:
-    """Return True if a unit is a registered user-defined one."""
+    """Return True if a name is the key of a registered user-defined unit."""
     return unit in _TRAITS
 
 

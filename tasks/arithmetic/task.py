@@ -165,21 +165,21 @@ class ArithmeticTask:
 
     @property
     def subset_size(self) -> int:
-        """The size of a subset, s = floor(subset_ratio n); in the simple task that of the first one."""
+        """The size of a subset, s = floor(subset_ratio n); in the simple task 2, of the first; for one layer 1."""
         if self.single:
             return 1
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
-        """The overlap of neighbouring subsets, floor(overlap_ratio s)."""
+        """The overlap of neighbouring subsets, floor(overlap_ratio s); in the simple task 2; for one layer 0."""
         if self.single:
             return 0
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)
 
     @property
     def used(self) -> int:
-        """The distance from the start of the first subset to the end of the last."""
+        """The distance from the start of the first subset to the end of the last; n in the simple task."""
         if self.simple:
             return self.input_size
         return self.subsets * self.subset_size - (self.subsets - 1) * self.overlap
@@ -200,7 +200,7 @@ class ArithmeticTask:
         """Compute the membership masks of the subsets.
 
         Args:
-            offset: start of the first subset, from `offset`.
+            offset: start of the first subset, a result of the method `offset`; no effect in the simple task.
 
         Returns:
             0 or 1, float32 [subsets, n].
@@ -214,7 +214,7 @@ class ArithmeticTask:
         return masks
 
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-        """Compute the masks with neighbours in the same subsets merged, so that their size is independent of n.
+        """Compute the masks at offset 0, with neighbours in the same subsets merged, so that large n cost no more.
 
         Returns:
             The masks, 0 or 1, float32 [subsets, pieces], and the number of inputs in each piece, int64 [pieces].
@@ -266,8 +266,9 @@ class ArithmeticTask:
 
         Raises:
             ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0) or
-                isn't finite in float64, no formula is known (for ``reciprocal`` or a distribution), or it takes too
-                long to compute (``mul`` of many overlapping subsets).
+                isn't finite in float64, no formula is known (for ``reciprocal`` or a distribution), it takes too
+                long to compute (``mul`` of many overlapping subsets), or, in the single-module task except for sums,
+                ε times the mean absolute input is 1 or more.
 
         Example:
             >>> task = ArithmeticTask(operation="mul")

@@ -49,6 +49,9 @@ def threshold(
         epsilon: 0 < ε < 1/2.
         widths: how many numbers each column of the masks stands for, int64 [n]; None for one each.
 
+    Returns:
+        The MSE; infinite or NaN if it overflows, or for ``root`` of negative sums.
+
     Raises:
         ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or it
             takes too long to compute (``mul`` of many overlapping subsets).

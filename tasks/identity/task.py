@@ -131,7 +131,7 @@ class Identity(Task):
         return x, x
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Tensor, Tensor]:
-        """Return the trained numbers, float32 [11, 1], or all tested numbers, float32 [41, 1]."""
+        """Return inputs and targets: for ``TRAIN`` as `draw`, else all tested numbers, float32 [41, 1]."""
         if purpose is Purpose.TRAIN:
             return self.draw(stream)
         x = torch.tensor(_NUMBERS, dtype=torch.float32)[:, None]
@@ -142,7 +142,7 @@ class Identity(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        """Return the absolute error at each number and at pairs of edges; for fewer rows, the mean error."""
+        """Return the absolute error at each of 41 numbers and at ±10 and ±20; for fewer rows, the mean error only."""
         errors = (outputs - batch[1]).abs().squeeze(-1)
         if len(errors) < len(_NUMBERS):
             return {"error": errors.mean()}
@@ -151,7 +151,11 @@ class Identity(Task):
         return edges | {f"error_at_{number}": error for number, error in error_at.items()}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a network with the named activation."""
+        """Return the builder of a network with the named activation.
+
+        Raises:
+            KeyError: if it isn't one of `model_names`.
+        """
         return partial(network_of_activations, _ACTIVATIONS[name])
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:

@@ -148,7 +148,7 @@ class Language(Task):
         return 1500.0
 
     def setup(self, stream: Stream) -> dict[str, Tensor]:
-        """Draw the split: the numbers of each part, int64 [numbers]."""
+        """Draw the split: the numbers of ``train``, ``validation`` and ``test``, int64 [numbers]."""
         order = stream.permutation(LARGEST - _ALWAYS_TRAINED) + _ALWAYS_TRAINED  # indices of 20 ... 999
         one_hot, _ = _word_tensors()
         has_word = one_hot.amax(1)[:, _ALWAYS_TRAINED:].index_select(0, order)
@@ -165,11 +165,11 @@ class Language(Task):
         }
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
-        """Return the training numbers: words, mask, and numbers, float32 [169, 1]."""
+        """Return the training numbers: words, one-hot [169, 5, 29], mask, [169, 5], and numbers, float32 [169, 1]."""
         return self._part(setup[0]["train"])
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Tensor, ...]:
-        """Return a part of the split, in the form of `draw`."""
+        """Return the numbers of the part named by the purpose, in the form of `draw`."""
         return self._part(setup[0][purpose.name.lower()])
 
     def _part(self, numbers: Tensor) -> tuple[Tensor, ...]:
@@ -190,7 +190,7 @@ class Language(Task):
         return {"mae": errors.mean(), "exact": (errors < 0.5).float().mean()}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a reader with a linear last layer."""
+        """Return the builder of a reader with a linear last layer, whatever the name."""
         return partial(Reader, nn.Linear)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:

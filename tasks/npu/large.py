@@ -97,7 +97,7 @@ class NPULarge(Task):
         return 1000.0
 
     def for_proof(self) -> NPULarge:
-        """Return the task with smaller evaluation sets, for the proof of packs."""
+        """Return the task with at most 200 evaluation rows, for the proof of packs."""
         return replace(self, evaluation_rows=min(self.evaluation_rows, 200))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:
@@ -113,10 +113,10 @@ class NPULarge(Task):
         """Compute the targets.
 
         Args:
-            x: inputs, [rows, 100]; for a root, the sum of a row's first 50 must be at least 0.
+            x: inputs, [rows, 100].
 
         Returns:
-            Targets, [rows, 1].
+            Targets, [rows, 1]; for ``root``, NaN if a < 0, and for ``reciprocal``, infinite if a = 0.
 
         Example:
             >>> import torch
@@ -133,7 +133,10 @@ class NPULarge(Task):
         return a + b if self.operation == "add" else a * b
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
-        """Draw points in the training range, or in both test ranges, keyed by the suffix of their metrics."""
+        """Draw points and targets in the training range.
+
+        For ``TEST``, draw points and return them in both test ranges, by the suffix of their metrics.
+        """
         points = stream.sobol(self.evaluation_rows, INPUTS)
         if purpose is not Purpose.TEST:
             return self._scaled(TRAINED, points)
@@ -150,7 +153,7 @@ class NPULarge(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Compute mean squared errors; larger and non-finite values are replaced by 1e30."""
+        """Compute the mean squared error of each range; values above 1e30 or not finite become 1e30."""
         if not isinstance(batch, dict):
             return {"mse": bounded_mean(self.loss(outputs, batch))}
         return {f"mse{name}": bounded_mean(self.loss(outputs[name], rows)) for name, rows in batch.items()}

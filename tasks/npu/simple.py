@@ -129,7 +129,7 @@ class NPUSimple(Task):
         return first + second, first * second, first / second
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Any:
-        """Draw 1,000 rows from the training range, or return the two test grids, each [rows, 2]."""
+        """Draw 1,000 rows and targets as `draw` does, or for ``TEST`` return the two grids by name, each [rows, 2]."""
         if purpose is not Purpose.TEST:
             return self._rows(stream, _VALIDATION_ROWS)
         return {"arithmetic": _grid(-41, 39, 2), "root": _grid(1, 40, 1)}
@@ -145,7 +145,7 @@ class NPUSimple(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
-        """Compute mean absolute errors; larger and non-finite values are replaced by 1e30."""
+        """Compute mean absolute errors, and outside of tests the loss; values above 1e30 or not finite become 1e30."""
         if not isinstance(batch, dict):
             return {"mae": bounded_mean((outputs - batch[1]).abs()), "loss": bounded_mean(self.loss(outputs, batch))}
         targets = [*self.arithmetic(batch["arithmetic"]), batch["root"][:, 0].sqrt()]
@@ -157,7 +157,7 @@ class NPUSimple(Task):
         return errors | {"mae": bounded_mean(torch.stack(list(errors.values())))}
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of the dense network."""
+        """Return the builder of the dense network, whatever the name."""
         return network_of_dense_layers
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:
@@ -166,6 +166,6 @@ class NPUSimple(Task):
 
 
 def _grid(low: int, high: int, step: int) -> Tensor:
-    """Return all pairs of the tenths low, low + step, ..., high, float32 [pairs, 2]; odd tenths avoid 0."""
+    """Return all pairs of the numbers low / 10, (low + step) / 10, ..., high / 10, float32 [pairs, 2]."""
     tenths = torch.arange(low, high + 1, step, dtype=torch.float32) / 10
     return torch.cartesian_prod(tenths, tenths)

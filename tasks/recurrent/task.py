@@ -146,7 +146,7 @@ class Recurrent(Task):
         return {f"test_score_at_{length}": f"test_mse_at_{length}" for length in self.test_lengths}
 
     def for_proof(self) -> Recurrent:
-        """Return the task without long sequences, for the proof of packs: every element takes the same operations."""
+        """Return the task without long sequences, for the proof of packs: all elements take the same operations."""
         return replace(self, test_lengths=(self.train_length,))
 
     def setup(self, stream: Stream) -> Tensor:
@@ -161,7 +161,10 @@ class Recurrent(Task):
         return self._sequences(stream, setup[0], self.batch_size, self.train_length)
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> dict[str, tuple[Tensor, Tensor]]:
-        """Draw sequences and targets of each length, keyed by the suffix of their metrics."""
+        """Draw sequences and targets by suffix of their metrics: of each test length for ``TEST``, else as in training.
+
+        There are `evaluation_rows` of each length.
+        """
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:
             lengths = {f"_at_{length}": length for length in self.test_lengths}
@@ -185,7 +188,7 @@ class Recurrent(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: dict[str, Tensor], batch: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-        """Compute the errors at each length; larger and non-finite values are replaced by 1e30."""
+        """Compute MSE and MAE at each length; values above 1e30 or not finite become 1e30."""
         metrics = {}
         for name, (_, target) in batch.items():
             errors = outputs[name] - target
@@ -194,7 +197,11 @@ class Recurrent(Task):
         return metrics
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a recurrent network with the named cell and a linear output."""
+        """Return the builder of a recurrent network with the named cell and a linear output.
+
+        Raises:
+            KeyError: if it isn't one of `model_names`.
+        """
         return partial(network_of_cell, _CELLS[name], self.input_size)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:

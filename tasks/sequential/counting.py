@@ -66,7 +66,7 @@ class ImageSequenceReader(nn.Module):
 def network_of_cell(
     images: Callable[[], nn.Module], size: int, cell: type[Cell], *, hidden_size: Count = 32
 ) -> nn.Module:
-    """Build a network with a linear output.
+    """Build a network that reads images, then their numbers with a cell, and has a linear output.
 
     Args:
         images: builds the network that reads images.
@@ -192,7 +192,7 @@ class Counting(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def for_proof(self) -> Counting:
-        """Return the task without long sequences, for the proof of packs: every image takes the same operations."""
+        """Return the task without long sequences, for the proof of packs, since all images take the same operations."""
         return replace(self, test_lengths=(1, self.train_length) if self.train_length > 1 else (1,))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -203,7 +203,7 @@ class Counting(Task):
         return part.pixels.index_select(0, chosen), part.labels.index_select(0, chosen).reshape(shape), places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, with labels and image indices of the sequences by length."""
+        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics."""
         part = self._part(purpose.name.lower()).on_device()
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:
@@ -229,7 +229,7 @@ class Counting(Task):
     def measure(self, outputs: list[Tensor], batch: Any) -> dict[str, Tensor]:
         """Compute the errors at each length, R² of validation sequences, and the accuracy at length 1.
 
-        Larger and non-finite errors are replaced by 1e30.
+        Errors above 1e30 or not finite become 1e30.
         """
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs, strict=True):
@@ -266,7 +266,11 @@ class Counting(Task):
         return nn.Sequential(network, nn.Softmax(-1))
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a network with the named cell and a linear output, or of one that adds exactly."""
+        """Return the builder of a network with the named cell and a linear output, or for ``reference`` an exact sum.
+
+        Raises:
+            KeyError: if it isn't one of `model_names`.
+        """
         if name == "reference":
             return partial(network_of_state, self._reader, partial(ReferenceCell, "sum", self._size))
         return partial(network_of_cell, self._reader, self._size, _CELLS[name])

@@ -98,7 +98,7 @@ def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module
 
 
 def read_in_chunks(network: nn.Module, images: Tensor) -> Tensor:
-    """Read numbers from images, [images, numbers], in chunks to limit the memory of convolutions."""
+    """Read numbers from images, [images, numbers], in chunks of 1,000 to limit the memory of convolutions."""
     return torch.cat([network(chunk) for chunk in torch.split(images, _CHUNK_SIZE)])
 
 
@@ -185,7 +185,7 @@ class SequenceOfImages(nn.Module):
         return output.squeeze(-1)
 
     def _regulariser(self, read: Tensor, states: list[Tensor]) -> Tensor:
-        """Compute R_z from the cell's inputs, averaged over sequences and time, including h_0."""
+        """Compute R_z of a `UnitCell` from its inputs, averaged over sequences and time, including h_0."""
         inputs = torch.stack([read, torch.cat(states[:-1], -1)], -1)
         assert isinstance(self.cell, UnitCell)
         return input_regulariser(self.cell.unit, inputs.flatten(0, -2))
@@ -356,7 +356,7 @@ class Sequential(Task):
         return _usable(self.images, part, self.operation)
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: at each length the MSE, and two errors independent of the result's magnitude."""
+        """Return validation errors; at each test length the MSE and two relative errors; and the sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),
@@ -388,7 +388,7 @@ class Sequential(Task):
         return part.pixels.index_select(0, chosen.flatten()), part.labels[chosen], places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, with labels and image indices of the sequences by length."""
+        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics."""
         part = self._part(purpose.name.lower()).on_device()
         if purpose is Purpose.TEST:
             cut = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}
@@ -411,7 +411,8 @@ class Sequential(Task):
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
         """Compute MSE and R² of validation sequences, or three errors at each test length.
 
-        Larger and non-finite errors are replaced by 1e30.
+        These are the MSE, the squared difference of logarithms (of numbers of at least 1e-7), and the error after the
+        last image relative to the target, or to 1 if that is larger. Errors above 1e30 or not finite become 1e30.
         """
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):
@@ -434,7 +435,7 @@ class Sequential(Task):
         return targets
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a network with an LSTM, or of one that accumulates exactly."""
+        """Return the builder of a network with an LSTM for ``LSTM``, else of one that accumulates exactly."""
         if name == "LSTM":
             return partial(network_of_lstm, network_of_images(self.images))
         return partial(reference_network, network_of_images(self.images), self.operation)
@@ -464,7 +465,7 @@ def _usable(data: str, part: str, operation: Operation) -> Images:
 
 @cache
 def _windows(purpose: Purpose, images: int, length: int, orders: int) -> Tensor:
-    """Cut fixed orders of images into windows, int64 [windows, length], on the CPU."""
+    """Cut fixed orders of images into full windows, int64 [windows, length], on the CPU; remainders are dropped."""
     count = images // length
     with use_device("cpu"):
         drawn = [Stream([EVALUATION_SEED], order, purpose).permutation(images) for order in range(orders)]

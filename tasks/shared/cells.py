@@ -65,7 +65,7 @@ class UnitCell(Cell):
         self.unit = unit(input_size + hidden_size, hidden_size)
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
-        """Apply the unit."""
+        """Compute the next state: the unit's output for input and state."""
         next_state: Tensor = self.unit(torch.cat([x, state], -1))
         return next_state
 
@@ -99,7 +99,7 @@ class TanhCell(Cell):
         return self.activation(nn.functional.linear(torch.cat([x, state], -1), self.weight, self.bias))
 
     def activation(self, x: Tensor) -> Tensor:
-        """Apply the activation elementwise."""
+        """Apply tanh elementwise."""
         return torch.tanh(x)
 
 
@@ -107,7 +107,7 @@ class ReLUCell(TanhCell):
     """Cell of a dense layer with ReLU: h <- max(0, W [x, h] + b)."""
 
     def activation(self, x: Tensor) -> Tensor:
-        """Apply the activation elementwise."""
+        """Apply ReLU elementwise."""
         return torch.relu(x)
 
 

@@ -10,10 +10,10 @@ LARGEST_ERROR = 1e30
 
 
 def bounded(errors: Tensor) -> Tensor:
-    """Replace non-finite and larger errors by `LARGEST_ERROR`.
+    """Replace NaN, infinity and errors above `LARGEST_ERROR` by `LARGEST_ERROR`.
 
     Args:
-        errors: any shape.
+        errors: >= 0, any shape.
 
     Example:
         >>> bounded(torch.tensor([2.0, torch.inf, torch.nan]))
@@ -23,9 +23,9 @@ def bounded(errors: Tensor) -> Tensor:
 
 
 def bounded_mean(errors: Tensor) -> Tensor:
-    """Compute the mean of errors, a scalar, bounded by `bounded`.
+    """Compute the mean of errors, a scalar, bounded by `bounded`; `LARGEST_ERROR` for no errors.
 
     Args:
-        errors: any shape.
+        errors: >= 0, any shape.
     """
     return bounded(errors.mean())

@@ -110,7 +110,7 @@ def read_table(
 
 
 def _lines(path: Path) -> _Lines:
-    """Yield the header and each row that isn't blank, with its line number."""
+    """Yield the header and each row that isn't blank, with its line number; raise ValueError for an invalid file."""
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -152,7 +152,7 @@ def _place(path: Path, header: Sequence[str], name: str) -> int:
 
 
 def _number(path: Path, line: int, name: str, cell: str) -> float | None:
-    """Return a cell's number, or None if it is missing."""
+    """Return a cell's number, or None if it is missing; raise ValueError for other text."""
     number = _parsed(cell)
     if number is not None:
         return number

@@ -98,6 +98,7 @@ class Tabular(Task):
 
     Raises:
         ValueError: if the fields, the file and its rows don't match.
+        OSError: if the file can't be read.
 
     Example:
         >>> task = Tabular()
@@ -136,7 +137,7 @@ class Tabular(Task):
 
     @property
     def rows(self) -> dict[str, int]:
-        """Numbers of rows in each part, and of dropped rows."""
+        """Numbers of rows in ``train``, ``validation`` and ``test``, and of ``dropped`` rows."""
         prepared = self._prepared
         return {part: len(prepared.batches[part][0]) for part in PARTS} | {"dropped": prepared.dropped}
 
@@ -188,9 +189,9 @@ class Tabular(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Compute the loss in variances of the training rows, and on test rows the errors of each output.
+        """Compute the mean squared error in variances of the training outputs, and on test rows each output's errors.
 
-        On test rows, larger and non-finite errors are replaced by 1e30.
+        On test rows, errors above 1e30 or not finite become 1e30.
         """
         prepared = self._prepared
         errors = outputs - batch["outputs"]
@@ -211,7 +212,10 @@ class Tabular(Task):
         return x.shape[1], y.shape[1]
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of a dense layer, a multilayer perceptron, or one with a NALU as its last layer."""
+        """Return the builder of a dense layer for ``linear``, else of a multilayer perceptron.
+
+        The last layer of ``mlp-NALU`` is a NALU.
+        """
         if name == "linear":
             return partial(dense_layer, *self.sizes())
         return partial(multilayer_perceptron, *self.sizes(), NALU if name == "mlp-NALU" else nn.Linear)
@@ -265,7 +269,12 @@ def _prepare(task: Tabular) -> _Prepared:
 
 
 def _columns(task: Tabular) -> tuple[Table, list[str], list[str]]:
-    """Return the table, and the names of its input and output columns."""
+    """Return the table, and the names of its input and output columns.
+
+    Raises:
+        ValueError: if the fields and the file don't match, or the file is invalid.
+        OSError: if the file can't be read.
+    """
     if task.split != "random" and not task.split_column:
         raise ValueError(f"split_column must name a column, since split is {task.split}")
     is_example = task.file == EXAMPLE
@@ -323,7 +332,7 @@ def _scale(trained: Floats, scale: Scale) -> tuple[Floats, Floats]:
 
 
 def _slugs(outputs: list[str]) -> dict[str, str]:
-    """Return the names by their slugs: letters, digits and underscores, for names of metrics."""
+    """Return names by slug, of letters, digits and underscores; raise ValueError for equal or empty slugs."""
     slugs = {re.sub(r"\W+", "_", name).strip("_"): name for name in outputs}
     if len(slugs) < len(outputs) or "" in slugs:
         raise ValueError(

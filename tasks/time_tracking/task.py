@@ -220,7 +220,7 @@ class TimeTracking(Task):
         }
 
     def for_proof(self) -> TimeTracking:
-        """Return the task with shorter episodes, for the proof of packs: every step takes the same operations."""
+        """Return the task with shorter episodes, for the proof of packs, since all steps take the same operations."""
         rows = self.evaluation_rows * len(self.test_times)
         return replace(self, train_times=(2,), test_times=(2,), far_times=(2,), extra_steps=1, evaluation_rows=rows)
 
@@ -230,7 +230,7 @@ class TimeTracking(Task):
         return self._episodes(stream, times, self._steps(self.train_times))
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Episodes:
-        """Draw the same number of episodes for each time, in order of the times."""
+        """Draw `evaluation_rows` episodes for each test time if ``TEST``, else each training time, in order of times."""
         possible_times = self.test_times if purpose is Purpose.TEST else self.train_times
         times = torch.tensor(possible_times).repeat_interleave(self.evaluation_rows)
         return self._episodes(stream, times, self._steps(possible_times))
@@ -277,7 +277,10 @@ class TimeTracking(Task):
         return (losses * outputs.is_on).sum() / outputs.is_on.sum()
 
     def measure(self, outputs: Walks, batch: Episodes) -> dict[str, Tensor]:
-        """Compute the mean return over all times and, on test episodes, at each time and over `far_times`."""
+        """Compute the mean return over all times, and in tests at each time and over `far_times`.
+
+        The batch counts as a test if it has as many times as `test_times`.
+        """
         at_times = outputs.returns.reshape(-1, self.evaluation_rows).mean(-1)
         metrics = {"return": at_times.mean()}
         if len(at_times) == len(self.test_times):
@@ -287,7 +290,7 @@ class TimeTracking(Task):
         return metrics
 
     def model(self, name: str) -> Callable[..., nn.Module]:
-        """Return the builder of an agent without a clock, or of one with an exact clock."""
+        """Return the builder of an agent with an exact clock for ``reference``, else without a clock."""
         return partial(agent_of_clock, Countdown if name == "reference" else None, 2 * self.side**2)
 
     def network(self, first: type[Unit], second: type[Unit]) -> Callable[..., nn.Module]:

@@ -111,13 +111,17 @@ def printed() -> tuple[Published, ...]:
 
 @cache
 def static_seeds() -> dict[tuple[str, str], list[Row]]:
-    """Read the seeds of the static study, by operation and model."""
+    """Read the rows of the static study, one a seed, by operation and model's name in study files."""
     by_cell = groupby(rows("static_seeds"), lambda row: (row["operation"], SYMBOLS.model_names[row["model"]]))
     return {cell: list(group) for cell, group in by_cell}
 
 
 def rows(table: str) -> list[Row]:
-    """Read the rows of a CSV file of this folder, given its name without ``.csv``; values are texts by column."""
+    """Read the rows of a CSV file of this folder, given its name without ``.csv``; values are texts by column.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
     text = resources.files(__package__).joinpath(f"{table}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
@@ -188,6 +192,10 @@ def _interval(row: Row, name: str) -> Interval | None:
 def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cell:
     """Return the cell that repeats a published one with the model's own regulariser and bounds.
 
+    Raises:
+        KeyError: if the task or the model is unknown.
+        ValueError: if the operation is unknown.
+
     Example:
         >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")
         200000
@@ -226,7 +234,8 @@ def choose(cell: Cell, cells: Iterable[Cell]) -> Published | None:
 
     Args:
         cell: the cell.
-        cells: all cells of its study; if they sweep the hidden size, tables of published sweeps are preferred.
+        cells: all cells of its study. If those of the same model differ in hidden size, tables of published sweeps are
+            preferred; otherwise the table of the static study.
     """
     candidates = [row for row in published() if matches(cell, row)]
     swept = len({other.value("hidden_size") for other in cells if other.model == cell.model}) > 1
@@ -258,7 +267,7 @@ def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
 
 @cache
 def published_times() -> tuple[SolvedTimes, ...]:
-    """Return the solved times of the published cells.
+    """Return the solved times of the published cells with regulariser and clipping, if any seed solved the task.
 
     Example:
         >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)
@@ -289,7 +298,7 @@ class ArithmeticPublished:
     sources = (SOURCE,)
 
     def choose(self, cell: Cell, cells: Iterable[Cell]) -> PublishedCell | None:
-        """Return the published cell that a cell repeats; see `choose`."""
+        """Return the published cell that a cell repeats, or None; see `choose`."""
         row = choose(cell, cells)
         if row is None:
             return None
@@ -306,7 +315,7 @@ class ArithmeticPublished:
         )
 
     def times(self) -> tuple[SolvedTimes, ...]:
-        """Return the solved times of the published cells."""
+        """Return the solved times of the published cells; see `published_times`."""
         return published_times()
 
 

@@ -77,7 +77,7 @@ def penalties(cell: ArithmeticCell, signs: Sequence[str]) -> Iterator[str]:
 
     Args:
         cell: the trial's cell.
-        signs: the parameters that should become -1 or 1, but not 0.
+        signs: expressions of the parameters that should become -1 or 1, but not 0.
     """
     yield from _sparsity(cell, signs)
     if cell.out_of_bounds_strength:
@@ -131,7 +131,7 @@ def limits(cell: ArithmeticCell) -> Iterator[str]:
 
 
 def restart(cell: ArithmeticCell, of_name: Mapping[str, ScriptLayer]) -> Iterator[str]:
-    """Yield the lines that restart an iNALU.
+    """Yield the lines that restart an iNALU; none if the cell has no restarts.
 
     Args:
         cell: the trial's cell.

@@ -66,7 +66,7 @@ NO_LAYER = Code(NOTHING)
 
 
 def find_unsupported(cell: ArithmeticCell) -> str | None:
-    """Return the reason why the fused engines can't train a cell; None if they can."""
+    """Return the first reason why the fused engines can't train a cell; None if they can."""
     units = cell.network.layers.values()
     if unknown := next((name for name in units if name not in CODES), None):
         return f"it has no gradient for the unit {unknown}"

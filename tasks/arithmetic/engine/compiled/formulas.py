@@ -66,7 +66,7 @@ def nac_factors(weight_hat, mask_hat):  # type: ignore[no-untyped-def]
 
 @inlined
 def nac_weight_back(size, mask, w_grad):  # type: ignore[no-untyped-def]
-    """Differentiate W by its factors' arguments: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂))."""
+    """Differentiate W = s m, s = tanh(Ŵ), m = σ(M̂): dL/dŴ = W̄ m (1 - s²),  dL/dM̂ = W̄ s m (1 - m); size is s."""
     one = type(size)(1)
     return w_grad * mask * (one - size * size), squash_back(mask, w_grad * size)
 
@@ -114,7 +114,7 @@ def activate(z, activation):  # type: ignore[no-untyped-def]
 
 @inlined
 def activate_back(z, y, y_grad, activation):  # type: ignore[no-untyped-def]
-    """Differentiate y = f(z): z̄ = ȳ f'(z)."""
+    """Differentiate y = f(z), f by its number: z̄ = ȳ f'(z); 0 at the kinks of ReLU and ReLU6."""
     one, zero, six = type(z)(1), type(z)(0), type(z)(6)
     if activation == RELU:
         return zero if z <= zero else y_grad
@@ -145,7 +145,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithm_back(x, slope):  # type: ignore[no-untyped-def]
-    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), where l̄ is the slope; at x = 0 the quotient times 0."""
+    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), l̄ = slope; at x = 0, 0, or NaN if l̄ / 1e-7 isn't finite."""
     zero = type(x)(0)
     share = slope / (abs(x) + type(x)(_LOG_EPSILON))
     share = where(x < zero, -share, share)
@@ -175,7 +175,7 @@ def _sign(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
-    """Differentiate min(s, |1 - s|), or w² (1 - s)², with s = |w| for NAU and w for NMU; 0 at the kinks; float32."""
+    """Differentiate min(|s|, |1 - s|), or w² (1 - s)², with s = |w| for NAU and w for NMU; 0 at kinks; float32."""
     half, one, two = np.float32(0.5), np.float32(1), np.float32(2)
     size = abs(w) if of_nau else w
     if squared:

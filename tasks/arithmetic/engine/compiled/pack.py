@@ -125,13 +125,13 @@ class PackArrays:
 
 @lru_cache(maxsize=8)
 def corrections(iterations: int) -> npt.NDArray[np.float32]:
-    """Tabulate Adam's bias corrections until they are 1; the last row holds from there on.
+    """Tabulate Adam's bias corrections of every iteration, or until both are 1; the last row then holds from there on.
 
     Args:
         iterations: number of iterations, >= 1.
 
     Returns:
-        Float32 [at most `SETTLED`, 2], read-only.
+        Float32 [min(iterations, `SETTLED`), 2], read-only.
 
     Example:
         >>> corrections(5_000_001)[[0, -1]].tolist()
@@ -144,7 +144,10 @@ def corrections(iterations: int) -> npt.NDArray[np.float32]:
 
 
 def _code(unit: str | None, *, regularized: bool) -> Code:
-    """Return the numbers that select a unit in compiled code; fixed field types avoid recompilation."""
+    """Return a unit's `Code`, or `NO_LAYER` for None, with its bounds if ``regularized`` and all fields' types fixed.
+
+    Fixed types avoid recompilation.
+    """
     code, bounded = (NO_LAYER, {}) if unit is None else (CODES[unit], TRAITS[unit].bounded)
     low, high = LIMITS[next(iter(bounded.values()))] if regularized and bounded else (code.low, code.high)
     return Code(code.family, code.weights, code.activation, bool(code.shared), np.float32(low), np.float32(high))

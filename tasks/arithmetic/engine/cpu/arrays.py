@@ -39,9 +39,10 @@ _MOST_EVALUATED = 8 * 1024
 
 
 def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
-    """Choose the rows to process at a time: equal blocks of full vectors.
+    """Choose the number of rows to process at a time, a multiple of `LANES`, so that blocks are about equal.
 
-    It depends only on values that a pack's trials share, since some sums are taken block by block.
+    It is at most 512, and may exceed `most_bytes` to be 2 `LANES`. It depends only on values that a pack's trials
+    share, since some sums are taken block by block.
 
     Args:
         inputs: numbers in a row.
@@ -130,7 +131,7 @@ class CpuArrays:
         return x, which, block
 
     def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
-        """Group trials, with a cache by the trials that still train."""
+        """Return the groups of the trials at the places `which`, cached by name and places."""
         key = (name, which.tobytes())
         groups = self._groups_cache.get(key)
         if groups is None:
@@ -170,7 +171,7 @@ class CpuArrays:
         return has_nan[which]
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state, by shape; the first axis is the trial."""
+        """Copy weights and optimiser state by name; an array holds the trials of one shape, along its first axis."""
         return {
             name: array
             for k, part in enumerate(self._parts)

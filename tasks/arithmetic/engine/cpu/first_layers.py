@@ -65,7 +65,7 @@ def spare_rows(inputs: int, outputs: int) -> int:
     """Count the rows that first layers use in turn.
 
     These are hidden values, products and the gradients of both, [outputs] each; factors before and without each input,
-    [inputs] each; and 1.
+    [inputs] each; and one more.
     """
     return 4 * outputs + 2 * inputs + 1
 
@@ -77,7 +77,7 @@ def _view(rows, first, count):  # type: ignore[no-untyped-def]
 
 @forced
 def _hidden_row(code, rows):  # type: ignore[no-untyped-def]
-    """Return the first row of the hidden values; it is that of the sums if both are equal."""
+    """Return the first row of the hidden values: that of the sums that they are or overwrite, else a spare one."""
     if code.family == AFFINE and code.activation == PLAIN:
         return rows.sums
     if code.family == NAC_MUL:

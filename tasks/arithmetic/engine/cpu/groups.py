@@ -164,7 +164,7 @@ def _same_targets(tables: PackTables) -> npt.NDArray[np.int64]:
 
 
 def _ends(same_rows: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """Split a sequence of trials at changes of rows, and where a group would have too many weights."""
+    """Return the ends of groups: at changes of rows, and where a group would have more than `most` weights."""
     ends: list[int] = []
     total = 0
     for place, size in enumerate(weights.tolist()):
@@ -228,14 +228,14 @@ def _places(
 
 
 def _spread(values: npt.NDArray[np.int64], order: npt.NDArray[np.int64], trials: int) -> npt.NDArray[np.int64]:
-    """Write values of some trials to the trials' places in the pack."""
+    """Write values of some trials to the trials' places in the pack, and 0 to other places."""
     table = np.zeros((trials, *values.shape[1:]), np.int64)
     table[order] = values
     return table
 
 
 def distinct(rows: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Enumerate rows [trials, columns]; equal rows get equal numbers.
+    """Enumerate hashable rows in order of first occurrence, int64 [rows]; equal rows get equal numbers.
 
     Example:
         >>> distinct([(7, 1.0), (7, 2.0), (7, 1.0)]).tolist()

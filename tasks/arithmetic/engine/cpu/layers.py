@@ -109,7 +109,7 @@ def _clear(to):  # type: ignore[no-untyped-def]
 
 @internal
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
-    """Compute a layer's effective weights from its parameters p, in the unit's own order."""
+    """Write a layer's effective weights, bias and factors, given its parameters p in the unit's own order."""
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs
@@ -146,7 +146,7 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
 
 @internal
 def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
-    """Zero the gradients of the effective weights."""
+    """Zero the gradients of a layer's effective weights and bias."""
     if code.family == NOTHING:
         return
     _clear(_flat_gradient(layer, layer.first))
@@ -197,7 +197,7 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
 
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
-    """Compute the largest distance of an effective weight from the nearest of -1, 0 and 1; NaN if one is NaN."""
+    """Compute the largest distance of an effective weight from -1, 0 or 1; NaN if one is NaN, 0 without a layer."""
     if code.family == NOTHING:
         return np.float32(0)
     worst = _largest_distance(_flat(layer, layer.first))

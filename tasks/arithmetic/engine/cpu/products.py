@@ -200,7 +200,7 @@ def add_outer(d, g, x, transposed):  # type: ignore[no-untyped-def]
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
-    """Write the square of x that starts at [i, b] to [b, i], transposed in registers."""
+    """Write the 8 x 8 square of x that starts at [i, b] to [b, i], transposed in registers."""
     signature = types.void(to, x, types.int64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -224,7 +224,7 @@ def _transpose_square(typing: Any, to: Any, x: Any, i: Any, b: Any) -> Any:
 
 @compiled
 def transpose(to, x):  # type: ignore[no-untyped-def]
-    """Write rows and first features of x [features or more, rows or more] to `to` [rows, features]."""
+    """Write the transpose of x [features or more, rows or more] to `to` [rows, features], both multiples of 8."""
     rows, features = to.shape
     for b in range(0, rows, _SQUARE):
         for i in range(0, features, _SQUARE):

@@ -59,7 +59,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(tables: PackTables, sizes: Sizes, block: int) -> Scratch:
-    """Make the scratch arrays of one call."""
+    """Make the scratch arrays of one call of the loops, for groups of these sizes and blocks of `block` rows."""
     n, subsets = tables.inputs, tables.starts.shape[1]
     # A row is a cache line longer than a block: rows of a power of two would compete for a few places of the cache.
     inputs, transposed = padded(n, 4) * (block + LANES), block * (n - n % LANES)
@@ -87,7 +87,7 @@ def new_scratch(tables: PackTables, sizes: Sizes, block: int) -> Scratch:
 
 
 def zeros(*shape: int) -> Any:
-    """Make an array of zeros aligned to a cache line: vectors that cross two lines take twice as long."""
+    """Make a float32 array of zeros aligned to a cache line: vectors that cross two lines take twice as long."""
     count = int(np.prod(shape))
     numbers = np.zeros(count + LANES, np.float32)
     first = -(numbers.ctypes.data // numbers.itemsize) % LANES

@@ -68,7 +68,7 @@ def _view(context: Any, builder: Any, kind: Any, of_kind: Any, numbers: Any, sta
 
 
 class Matrix:
-    """A numba array argument inside an intrinsic: loads, stores and adds at [row, column]."""
+    """A two-dimensional numba array argument inside an intrinsic: loads and stores at [row, column]."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
@@ -120,7 +120,7 @@ def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def fold(builder: Any, first: Any, second: Any) -> Any:
-    """Add neighbouring lanes of both vectors, within each quarter."""
+    """Add neighbouring lanes: in each group of four lanes, first two sums of `first`, then two of `second`."""
     quarters = range(0, LANES, 4)
     even = [lane for q in quarters for lane in (q, q + 2, LANES + q, LANES + q + 2)]
     return builder.fadd(

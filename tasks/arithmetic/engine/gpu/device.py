@@ -209,6 +209,9 @@ def blocks_of_one(layout: Layout, registers: int) -> int:
     Args:
         layout: layout of a block.
         registers: registers of a thread, 1 to 255.
+
+    Returns:
+        At least one for each multiprocessor.
     """
     properties = Device(torch.cuda.current_device()).properties
     by_registers = properties.max_registers_per_multiprocessor // (registers * layout.threads)
@@ -216,7 +219,7 @@ def blocks_of_one(layout: Layout, registers: int) -> int:
 
 
 def trials_together(layout: Layout, registers: int) -> int:
-    """Choose the most trials of a block: up to four, limited by registers and shared memory.
+    """Choose the most trials of a block: one to four, limited by registers and shared memory.
 
     Args:
         layout: layout of a block.
@@ -258,7 +261,7 @@ def _allow(kernel: Kernel, shared_bytes: int) -> None:
 
 @cache
 def _kernels(shape: Shape, choices: Choices, capability: tuple[int, int], registers: int) -> tuple[Kernel, Kernel]:
-    """Return the kernels of a shape, from disk or newly compiled."""
+    """Return the kernels of a shape, train and evaluate, from disk or newly compiled; raise DeviceError on failure."""
     content = (_STAMP, numba.__version__, numba_cuda.__version__, shape, choices, capability, registers)
     key = hashlib.sha256(repr(content).encode()).digest()
     cached = _read_cache(key)
@@ -284,14 +287,14 @@ def _load(codes: tuple[bytes, bytes]) -> tuple[Kernel, Kernel]:
 
 
 def _read_cache(key: bytes) -> tuple[bytes, bytes] | None:
-    """Read machine code from disk; None if there isn't any."""
+    """Read the machine code of both kernels from disk; None if one is missing or can't be read."""
     with suppress(OSError, KeyError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
         return cache[key + b"train"], cache[key + b"evaluate"]
     return None
 
 
 def _write_cache(key: bytes, codes: tuple[ObjectCode, ObjectCode]) -> tuple[bytes, bytes]:
-    """Write machine code to disk, if possible."""
+    """Return the bytes of both kernels, after writing them to disk if possible."""
     with suppress(OSError), FileStreamProgramCache(max_size_bytes=_CACHE_BYTES) as cache:
         for name, code in zip((b"train", b"evaluate"), codes, strict=True):
             cache[key + name] = code

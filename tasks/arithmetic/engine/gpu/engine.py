@@ -84,7 +84,7 @@ class GpuEngine(ArithmeticEngine):
         return None if torch.cuda.is_available() and not self._emulated else True
 
     def prepare(self, cell: Cell) -> None:
-        """Compile the cell's kernels, if a device is available.
+        """Compile the cell's kernels by one update of a trial; a no-op without a device, unless emulated.
 
         Raises:
             DeviceError: if the device doesn't suit the engine, or no kernel can be made for it.
@@ -97,7 +97,7 @@ class GpuEngine(ArithmeticEngine):
 
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine.
-            DeviceError: if the device isn't available or doesn't suit the engine.
+            DeviceError: if the device isn't available or doesn't suit the engine, or its memory doesn't suffice.
         """
         if self._emulated:
             from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks

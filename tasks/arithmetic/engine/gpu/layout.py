@@ -64,7 +64,10 @@ def refusal(shape: Shape) -> str | None:
 
 @cache
 def new_layout(shape: Shape) -> Layout:
-    """Choose a block's layout with the most rows at a time, 16 to 128, that threads and memory allow."""
+    """Choose a block's layout with the most rows at a time, 16 to 128, that the batch and shared memory allow.
+
+    With 16 rows it may still exceed the memory; `refusal` checks that.
+    """
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)
     while rows > _LEAST_ROWS and 4 * Layout(shape, rows).compact > _GOOD_BYTES:
@@ -219,11 +222,11 @@ class Layout:
         return self.at_trial(trials, trials)
 
     def most_together(self, memory_bytes: int, registers: int) -> int:
-        """Count the trials that a block can train, 1 to `MOST_TOGETHER`.
+        """Count the trials that a block can train, 1 to `MOST_TOGETHER`; 1 even if a single one doesn't fit.
 
         Args:
             memory_bytes: limit of a block's shared memory.
-            registers: threads for which a multiprocessor has registers.
+            registers: limit of a block's threads, by its registers.
         """
         fitting = [
             trials

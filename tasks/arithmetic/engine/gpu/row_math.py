@@ -203,7 +203,10 @@ def _nmu_second(layout: Layout) -> RowLayer:
 
 
 def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
-    """Make prod_o (w_o (u_o - 1) + 1), and its gradient by the products before and after each factor."""
+    """Make the functions of prod_o (w_o (u_o - 1) + 1) and of its gradient, for weights at `at` and sums at `at_z`.
+
+    With `add`, the hidden units' gradients are added to, else written.
+    """
 
     @inline
     def forward(w, u, left):
@@ -231,7 +234,7 @@ def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
 
 
 def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
-    """Make exp(sum_o w_o log(|u_o| + 1e-7)), and its gradient."""
+    """Make the functions of exp(sum_o w_o log(|u_o| + 1e-7)) and of its gradient; arguments as for `_product`."""
 
     @inline
     def forward(w, u, left):
@@ -243,7 +246,7 @@ def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
 
     @inline
     def backward(w, u, left, slope, u_grad, z):
-        """`slope` is the slope of the exponent."""
+        """Compute the gradients from `slope`, the slope of the exponent."""
         for o in range(hidden):
             z[at_z + o] = multiply_add(slope, left[o], z[at_z + o])
             back = logarithm_back(u[o], w[np.uint64(at + o)] * slope)

@@ -78,7 +78,7 @@ def parameters(code: Code) -> int:
 
 
 def effective(code: Code) -> int:
-    """Count the matrices that multiply a unit's inputs: 1, sum or product; 2, sum and gate; 3, all of them."""
+    """Count the matrices that multiply a unit's inputs: 1, sum or product; 2, sum and gate; 3, all; 0, no layer."""
     if code.family == NOTHING:
         return 0
     if code.family == GATED:

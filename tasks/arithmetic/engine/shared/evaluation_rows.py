@@ -24,7 +24,10 @@ CHUNK_ROWS = 2000
 
 
 def range_arrays(ranges: Sequence[Range]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Convert ranges for the stream: starts of their intervals, [ranges, 2], and their widths, [ranges]."""
+    """Convert ranges for the stream: starts of their intervals, [ranges, 2], and the width of each, [ranges].
+
+    Both are float32. A single interval has its start twice; two intervals have the width of the first.
+    """
     low = np.array([[range_[0][0], range_[-1][0]] for range_ in ranges], np.float32)
     width = np.array([range_[0][1] - range_[0][0] for range_ in ranges], np.float32)
     return low, width
@@ -42,7 +45,7 @@ def draw_rows(
     """Draw the trials' evaluation rows, float32 [sources, features, rows].
 
     Args:
-        sources: sources of the rows.
+        sources: sources of the rows, as for `Draws`.
         cell: cell with the numbers of rows and features.
         purpose: validation or test.
         keys: key of each source; None for the rows that all trials share.
@@ -77,6 +80,9 @@ class Draws:
             seeds: seed of each source, uint64 [sources].
             iteration: iteration of a training batch; 0 for evaluation rows.
             purpose: training, validation or test.
+
+        Raises:
+            ValueError: if a distribution isn't possible on its range; see `check_source`.
         """
         fill_inputs(x, seeds, *self._ranges, iteration, purpose)
         for source, places in self._places.items():

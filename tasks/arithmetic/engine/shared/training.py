@@ -99,7 +99,7 @@ class ArithmeticTraining(SlicedTraining):
         """
 
     def _drop_ended(self) -> None:  # engines may keep training all of them
-        """Stop training the trials that have just ended; others still train."""
+        """Stop training the trials that have just ended, while others still train; a no-op unless overridden."""
 
     def _evaluate(self) -> None:
         super()._evaluate()

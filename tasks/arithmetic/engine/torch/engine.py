@@ -53,7 +53,7 @@ class TorchEngine(ArithmeticEngine):
         return 4 * (trials * (batch + targets + weights) + shared) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that fit into the GPU's memory, by training a few; None without a GPU."""
+        """Count the trials that fit into 80 % of the GPU's free memory, by training a few; None without a GPU."""
         if not torch.cuda.is_available():
             return None
 
@@ -86,7 +86,11 @@ class TorchTraining(ArithmeticTraining):
         super().__init__(engine, pack, device, checkpoint)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update."""
+        """Train for about `for_s` seconds, at least one update.
+
+        Raises:
+            DeviceMemoryError: if the GPU runs out of memory.
+        """
         with one_thread(), room_for(self._pack, self._memory_mb):
             return super().advance(for_s)
 

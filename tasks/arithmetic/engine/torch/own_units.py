@@ -36,12 +36,20 @@ class OwnUnitsEngine(TorchEngine):
         return f"it trains {', '.join(self.units)} only"
 
     def prepare(self, cell: Cell) -> None:
-        """Import the units, and compile the optimiser's step."""
+        """Import the units, and compile the optimiser's step, by training a trial of the cell for a moment.
+
+        Raises:
+            InputError: if the code can't be loaded, or can't train the cell.
+        """
         self._import()
         super().prepare(cell)
 
     def start(self, pack: Pack, *, device: str, checkpoint: Checkpoint | None = None) -> Training:
-        """Import the units, and begin a pack or continue it; see `TorchEngine.start`."""
+        """Import the units, and begin a pack or continue it; see `TorchEngine.start`.
+
+        Raises:
+            InputError: if the code can't be loaded, and as for `TorchEngine.start`.
+        """
         self._import()
         return super().start(pack, device=device, checkpoint=checkpoint)
 

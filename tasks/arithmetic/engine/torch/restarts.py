@@ -49,7 +49,7 @@ class Restarts:
         return {_SINCE: self._since.copy()}
 
     def restart(self, iteration: int, losses: npt.NDArray[np.float32]) -> None:
-        """Restart the trials that meet the criterion, after an update.
+        """Restart the trials that meet the criterion of `INALUTraining.restarts`, after an update.
 
         Args:
             iteration: number of updates made before this one.
@@ -67,7 +67,7 @@ class Restarts:
                 self._since[trial] = iteration + 1
 
     def _counts(self, first: int, end: int) -> Sequence[int]:
-        """Count the iterations from `first` to `end` that each evaluation's loss stands for."""
+        """Count the iterations first <= i < end for which each evaluation's loss is the last one."""
         edges = [first, *range((first // self._every + 1) * self._every, end, self._every), end]
         return [later - earlier for earlier, later in pairwise(edges)]
 

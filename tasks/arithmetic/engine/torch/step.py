@@ -64,7 +64,7 @@ def sparsity_strengths(rule: UpdateRule, iteration: int) -> npt.NDArray[np.float
 def compiled_step(  # type: ignore[no-untyped-def]
     optimizer, weight, gradient, first, second, ends, share, low, high, rate, strength, squared, momentum, c1, c2
 ):  # fmt: skip
-    """Make the step of `step_compiled`, on one-dimensional arrays."""
+    """Make the step of `step_compiled`, on one-dimensional arrays; weights and moments are moved, gradients zeroed."""
     trials = len(rate)
     at = 0
     for p in range(len(ends)):

@@ -115,7 +115,7 @@ class TorchTensors:
         return EvaluationRows(sources, self._cell, purpose, self._task, self._masks, keys)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
-        """Split the trials into groups whose evaluation fits into the cache, each with a network of views."""
+        """Split the trials into groups, each with a network of views; on the CPU, so small that they fit the cache."""
         trials, groups = len(self.trials), []
         size = max(1, _CHUNK_NUMBERS // (CHUNK_ROWS * self._cell.hidden_size)) if self._on_cpu else trials
         for first in range(0, trials, size):
@@ -138,7 +138,8 @@ class TorchTensors:
 
         Args:
             iteration: updates made before this one.
-            losses: validation MSE of the evaluations so far, float32 [trials, evaluations], if `asks_for_losses`.
+            losses: validation MSE of the evaluations so far, float32 [trials, evaluations], if `asks_for_losses`; else
+                None.
         """
         prediction = self._network(self._batches.inputs(iteration).mT)
         with torch.no_grad():
@@ -161,7 +162,10 @@ class TorchTensors:
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Compute validation MSE, test MSE and sparsity error of every trial, float32 [trials]."""
+        """Compute validation MSE, test MSE and sparsity error of every trial, float32 [trials].
+
+        The relative test error is added if the cell measures it.
+        """
         sparsity = torch.stack([layer.sparsity_error() for layer in self._network.layers]).amax(0)
         metrics = {
             "validation_mse": self._mse(self._validation),

@@ -66,7 +66,7 @@ def _mean_square(range_: Range) -> float:
 
 
 def _mean_inverse_square(range_: Range) -> float:
-    """Compute E[1 / x²]."""
+    """Compute E[1 / x²]; raise ValueError if x can be 0."""
     if any(low <= 0 <= high for low, high in range_):
         raise ValueError(
             f"operation 'div' has no success threshold where the divisor can be 0, as in {range_}; take an "

@@ -28,7 +28,7 @@ class ModuleTraining:
     of_more: Values = field(default_factory=dict)
 
     def at(self, input_size: int) -> dict[str, Any]:
-        """Return the values for a number of inputs.
+        """Return the values for a number of inputs; one input counts as a pair.
 
         Example:
             >>> MODULE_TRAININGS["NRU"].at(2)["learning_rate"], MODULE_TRAININGS["NRU"].at(10)["learning_rate"]

@@ -117,7 +117,7 @@ class OwnUnitsFamily(ArithmeticFamily):
         return OwnUnitsEngine(code=code, identity=str(self.code), units=tuple(self.units))
 
     def to_json(self) -> str:
-        """Return the units as JSON, for a store."""
+        """Return the units' traits, the identity of their code and the aliases as JSON, for a store."""
         units = {name: asdict(traits) for name, traits in self.units.items()}
         return json.dumps({"family": self.tasks[0], "units": units, "code": self.code, "aliases": dict(self.aliases)})
 

@@ -122,7 +122,7 @@ class Identity(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for a network of a few neurons, in microseconds."""
+        """Estimated time of an update with a network of a few neurons, in microseconds."""
         return 15.0
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:

@@ -144,7 +144,7 @@ class Language(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for all training numbers, read word by word, in microseconds."""
+        """Estimated time of an update with all training numbers, read word by word, in microseconds."""
         return 1500.0
 
     def setup(self, stream: Stream) -> dict[str, Tensor]:

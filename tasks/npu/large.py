@@ -93,7 +93,7 @@ class NPULarge(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for a layer of 100 x 100 and 128 rows, in microseconds."""
+        """Estimated time of an update with a layer of 100 x 100 and 128 rows, in microseconds."""
         return 1000.0
 
     def for_proof(self) -> NPULarge:

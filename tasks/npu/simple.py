@@ -100,7 +100,7 @@ class NPUSimple(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for two small layers, in microseconds."""
+        """Estimated time of an update with two small layers, in microseconds."""
         return 60.0
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor]:

@@ -116,7 +116,7 @@ class Recurrent(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for a sequence, read element by element, in microseconds."""
+        """Estimated time of an update, whose sequences are read element by element, in microseconds."""
         return 20.0 * self.train_length
 
     def measured(self) -> Mapping[str, Metric]:

@@ -159,7 +159,7 @@ class Counting(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for 160 images and a convolutional network or a small one, in microseconds."""
+        """Estimated time of an update with 160 images and a convolutional network or a small one, in microseconds."""
         return 300.0 if self.images == "digits" else 50_000.0
 
     def _part(self, part: str) -> Images:
@@ -203,7 +203,10 @@ class Counting(Task):
         return part.pixels.index_select(0, chosen), part.labels.index_select(0, chosen).reshape(shape), places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics."""
+        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics.
+
+        There are sequences of each test length for ``TEST``, else of the training length.
+        """
         part = self._part(purpose.name.lower()).on_device()
         lengths = {"": self.train_length}
         if purpose is Purpose.TEST:

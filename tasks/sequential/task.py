@@ -341,7 +341,7 @@ class Sequential(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for 128 images and a convolutional network or a small one, in microseconds."""
+        """Estimated time of an update with 128 images and a convolutional network or a small one, in microseconds."""
         return 150.0 if self.images == "digits" else 40_000.0
 
     def for_proof(self) -> Task:
@@ -388,7 +388,10 @@ class Sequential(Task):
         return part.pixels.index_select(0, chosen.flatten()), part.labels[chosen], places
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> tuple[Any, ...]:
-        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics."""
+        """Return all images of a part, then labels and image indices of its sequences, by suffix of their metrics.
+
+        There are sequences of each test length for ``TEST``, else of the training length.
+        """
         part = self._part(purpose.name.lower()).on_device()
         if purpose is Purpose.TEST:
             cut = {f"_at_{n}": _windows(purpose, len(part.labels), n, self.test_orders) for n in self.test_lengths}

@@ -123,7 +123,7 @@ class Agent(nn.Module):
 
 
 def agent_of_clock(clock: Callable[[], Cell] | None, world_size: int, *, hidden_size: Count = 32) -> Agent:
-    """Build an agent.
+    """Build an agent with a clock, or without one.
 
     Args:
         clock: builds the clock; None for no clock.
@@ -193,7 +193,7 @@ class TimeTracking(Task):
 
     @property
     def update_us(self) -> float:
-        """Estimated time for an update's episodes, step by step, in microseconds."""
+        """Estimated time of an update, whose episodes run step by step, in microseconds."""
         return 300.0 * self._steps(self.train_times)
 
     def _steps(self, times: tuple[int, ...]) -> int:
@@ -230,7 +230,7 @@ class TimeTracking(Task):
         return self._episodes(stream, times, self._steps(self.train_times))
 
     def evaluation(self, stream: Stream, purpose: Purpose, *setup: Any) -> Episodes:
-        """Draw `evaluation_rows` episodes for each test time if ``TEST``, else each training time, in order of times."""
+        """Draw `evaluation_rows` episodes for each of `test_times` if ``TEST``, else for each of `train_times`."""
         possible_times = self.test_times if purpose is Purpose.TEST else self.train_times
         times = torch.tensor(possible_times).repeat_interleave(self.evaluation_rows)
         return self._episodes(stream, times, self._steps(possible_times))

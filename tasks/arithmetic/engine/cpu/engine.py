@@ -60,7 +60,7 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Load the loops from disk; or compile the evaluation loops and the training loops in a process each."""
+        """Compile the loops unless they are on disk, evaluation and training in a process each, and load them."""
         if not self.is_compiled(cell):
             with FreshProcess(is_quiet=True) as other:
                 other.prepare(compile_evaluation)
@@ -126,7 +126,7 @@ class FusedTraining(ArithmeticTraining):
         return np.flatnonzero(self._scores.active)
 
     def _each(self, work: Callable[[npt.NDArray[np.int64]], _Result]) -> list[_Result]:
-        """Apply a function to all trials that still train, shared among the threads."""
+        """Call a function with each thread's share of the places of trials that still train; return its results."""
         shares = [share for share in np.array_split(self._active_places(), self._threads) if len(share)]
         if len(shares) == 1:
             return [work(shares[0])]

@@ -106,7 +106,7 @@ def hidden_slopes(code, rows, outputs):  # type: ignore[no-untyped-def]
 
 @internal
 def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
-    """Compute the hidden values from the sums computed by `multiply`.
+    """Write the hidden values, given the sums by `stacks.multiply_stack`, some of which they overwrite.
 
     Args:
         code: the layer's unit.

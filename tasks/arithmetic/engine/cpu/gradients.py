@@ -169,7 +169,7 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
 
 @apart
 def copy(source, to):  # type: ignore[no-untyped-def]
-    """Copy numbers between one-dimensional arrays."""
+    """Copy the first len(to) numbers of `source` to `to`, both one-dimensional."""
     for k in range(len(to)):
         to[k] = source[k]
 
@@ -278,7 +278,7 @@ def _weight_back(weight, row, left, right, result):  # type: ignore[no-untyped-d
 
 @compiled
 def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
-    """Write l = log(|x| + 1e-7) of the first `features` and `rows` of x, [features or more, rows or more]."""
+    """Write l = log(|x| + 1e-7) to `logs`, of the first `features` and `rows` of x [features or more, rows or more]."""
     for i in range(features):
         row, to = x[i], logs[i]
         for b in range(rows):

@@ -220,7 +220,7 @@ _INNER, _OUTER = 3, 5
 
 
 def room_rows(inputs: int, outputs: int) -> int:
-    """Count the rows of scratch for `forward` and `backward`: 3 of [in], 5 of [out], and 1."""
+    """Count the rows of scratch for `forward` and `backward`: 3 of [in], 5 of [out], and one more."""
     return _INNER * inputs + _OUTER * outputs + 1
 
 

@@ -66,7 +66,7 @@ def next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
 
 @forced
 def multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no-untyped-def]
-    """Compute the sums of all trials of a stack."""
+    """Write the sums of all trials of a stack to the room: those with inputs x, then those with logarithms."""
     n, block = tables.inputs, scratch.block
     s = groups.order[stack.first]
     w = matrix(scratch.weights, groups.sums[s] * n, stack.sums, n)
@@ -92,7 +92,7 @@ def add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
 
 @inlined
 def rows_of(groups, scratch, stack, s):  # type: ignore[no-untyped-def]
-    """Return the places of a trial's sums in a stack."""
+    """Return the places of a trial's sums, gradients and spare rows in a stack, as `Rows`."""
     first = groups.order[stack.first]
     return Rows(
         scratch.room, scratch.block, groups.sums[s] - groups.sums[first],

@@ -18,7 +18,7 @@ from tasks.arithmetic.engine.compiled.formulas import (
 
 @compiled
 def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-untyped-def]
-    """Compute W = tanh(Ŵ) ⊙ σ(M̂), and write the factors to `size` and `mask`."""
+    """Write W = tanh(Ŵ) ⊙ σ(M̂) to `w`, and its factors to `size` and `mask`."""
     for k in range(len(w)):
         size[k], mask[k] = nac_factors(weight_hat[k], mask_hat[k])
         w[k] = size[k] * mask[k]
@@ -36,7 +36,7 @@ def nac_weight_backward(size, mask, w_grad, weight_hat_grad, mask_hat_grad):  # 
 
 @compiled
 def sigmoid_weight_forward(weight_hat, w):  # type: ignore[no-untyped-def]
-    """Compute W = σ(Ŵ)."""
+    """Write W = σ(Ŵ) to `w`."""
     for k in range(len(w)):
         w[k] = squash(weight_hat[k])
 
@@ -50,7 +50,7 @@ def sigmoid_weight_backward(w, w_grad, weight_hat_grad):  # type: ignore[no-unty
 
 @compiled
 def clamp_weight_forward(weight, low, high, w):  # type: ignore[no-untyped-def]
-    """Compute W clamped to [low, high]; NaN stays NaN."""
+    """Write the weights clamped to [low, high] to `w`; NaN stays NaN."""
     for k in range(len(w)):
         w[k] = clamp(weight[k], low, high)
 

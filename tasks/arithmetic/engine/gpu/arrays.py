@@ -114,7 +114,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments, each [trials, parameters]."""
+        """Wait for all updates, and copy weights, first and second moments, each [trials, parameters]."""
 
     @abstractmethod
     def wait(self, left: int) -> None:

@@ -160,7 +160,7 @@ class CudaBlocks(Blocks):
         return result
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Wait for all updates, and copy weights and both moments, each [trials, parameters]."""
+        """Wait for all updates, and copy weights, first and second moments, each [trials, parameters]."""
         self._stream.synchronize()
         return [tensor.cpu().numpy().view(np.float32).reshape(self._shape) for tensor in self._state]
 
@@ -233,7 +233,8 @@ def trials_together(layout: Layout, registers: int) -> int:
 def registers_of(layout: Layout) -> int:
     """Choose the registers of a thread, up to 255.
 
-    A trial gets a fourth of a multiprocessor's registers, or more if fewer one-trial blocks fit into its shared memory.
+    A trial of 128 threads gets a fourth of a multiprocessor's registers, one of 256 threads a half, or more if fewer
+    one-trial blocks fit into its shared memory.
     """
     properties = Device(torch.cuda.current_device()).properties
     blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout, 1)))

@@ -270,7 +270,7 @@ class EmulatedBlocks(Blocks):
         return lambda: evaluation
 
     def read(self) -> list[npt.NDArray[np.float32]]:
-        """Copy weights and both moments."""
+        """Copy weights, first and second moments, each [trials, parameters]."""
         return [array.copy() for array in self._state]
 
     def wait(self, left: int) -> None:

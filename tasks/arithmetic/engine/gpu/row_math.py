@@ -41,7 +41,7 @@ class RowLayer(NamedTuple):
 
 
 def first_layer(layout: Layout) -> RowLayer:
-    """Make the first layer's part of a row.
+    """Make the first layer's functions of a row, from its sums to hidden units and back.
 
         forward(w, a, u, mul, gates)
         backward(w, row, a, u, u_grad, mul, gates, z)
@@ -111,7 +111,7 @@ def _affine_first(layout: Layout) -> RowLayer:
 
 
 def _product_first(layout: Layout) -> RowLayer:
-    """Make a first layer of products only: `a` has products of factors, or logarithms of products of powers."""
+    """Make the first layer of an NMU, where `a` has its products, or of a NAC•, where `a` has their logarithms."""
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride, is_power = layout.at_slopes, layout.slope_stride, code.family == NAC_MUL
 
@@ -133,7 +133,7 @@ def _product_first(layout: Layout) -> RowLayer:
 
 
 def second_layer(layout: Layout) -> RowLayer:
-    """Make the second layer's part of a row: one output.
+    """Make the second layer's functions of a row, from hidden units to one output and back.
 
         forward(w, u, left) -> y, total, product, gate
         backward(w, u, left, slope, y, total, product, gate, u_grad, z)
@@ -271,7 +271,7 @@ def _nac_mul_second(layout: Layout) -> RowLayer:
 
 
 def _gated_second(layout: Layout) -> RowLayer:
-    """Make a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
+    """Make the second layer of a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
     code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
     is_power = code.family == NALU
     # A NALU with shared weights uses the same weights in its product as in its sum.

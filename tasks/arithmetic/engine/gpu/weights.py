@@ -173,7 +173,7 @@ def _new_put_small(layout: Layout, second: Weight) -> Any:
 
 
 def _new_put(layout: Layout, first: Weight, put_first: Any, put_small: Any) -> Any:
-    """Make `put`."""
+    """Make the phase `put`; see `new_weight_phases`."""
     n, hidden = layout.shape.inputs, layout.shape.hidden
     threads, rounds, features = layout.threads, layout.rounds, layout.features
     first_effective = first.effective
@@ -194,7 +194,7 @@ def _new_put(layout: Layout, first: Weight, put_first: Any, put_small: Any) -> A
 
 
 def _new_put_subsets(layout: Layout) -> Any:
-    """Make `put_subsets`."""
+    """Make the phase `put_subsets`; see `new_weight_phases`."""
     subsets, features, at_subsets = layout.shape.subsets, layout.features, layout.at_subsets
 
     @inline
@@ -214,7 +214,7 @@ def _new_put_subsets(layout: Layout) -> Any:
 
 
 def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
-    """Make `own`."""
+    """Make the phase `own`; see `new_weight_phases`."""
     n, hidden, threads = layout.shape.inputs, layout.shape.hidden, layout.threads
     rounds, features, rows = layout.rounds, layout.features, layout.rows
     parts, virtual = layout.parts, layout.groups * layout.outputs
@@ -264,7 +264,7 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
 
 
 def _new_second(layout: Layout, second: Weight, put_small: Any) -> Any:
-    """Make `second`."""
+    """Make the phase `second`; see `new_weight_phases`."""
     shape, hidden, matrices = layout.shape, layout.shape.hidden, effective(layout.shape.second)
     bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
     at_partial, first_bias, second_bias = layout.at_partial, layout.first_bias, layout.second_bias

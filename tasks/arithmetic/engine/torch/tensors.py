@@ -194,6 +194,6 @@ class TorchTensors:
         return torch.stack(nan).any(0).cpu().numpy()
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state; each array's first axis is the trial."""
+        """Copy weights, optimiser state and, with restarts, last starts; each array's first axis is the trial."""
         arrays = {name: view.cpu().numpy().copy() for name, view in self._views().items()}
         return arrays | ({} if self._restarts is None else self._restarts.state())

@@ -124,7 +124,7 @@ class Unit(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def initial_values(cls, sizes: Sizes, uniform: Draw, init_variance: float | None) -> dict[str, Tensor]:
-        """Compute the values of `initial` in float64.
+        """Compute the values of `initial` before their conversion to `dtype`.
 
         Args:
             sizes: numbers in, numbers out.
@@ -185,7 +185,7 @@ class Unit(nn.Module, ABC):
 
     @torch.no_grad()
     def sparsity_error(self) -> Tensor:
-        """Return the largest distance of an effective weight from -1, 0 or 1: shape [...], one value per trial."""
+        """Return each trial's largest distance of an effective weight from -1, 0 or 1, [...]; NaN if one is NaN."""
         return sparsity_error(self.effective_weights())
 
     def extra_repr(self) -> str:

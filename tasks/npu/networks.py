@@ -49,7 +49,8 @@ class FreeNAU(NAU):
 def free_layer(unit: type[Unit], input_size: int, output_size: int) -> Unit:
     """Build a layer with these tasks' bounds: none for an NAU, a clamp in the forward pass only for an NMU.
 
-    The NMU's initial weights are from U[0, 1]; the gradient of a clamped weight is zero. Other units are unchanged.
+    An NAU becomes a `FreeNAU`. An NMU's initial weights are from U[0, 1]; the gradient of a clamped weight is zero.
+    Other units have their usual bounds and initial weights.
 
     Example:
         >>> free_layer(UNITS["NMU"], 2, 6), free_layer(UNITS["NAU"], 6, 4)
@@ -76,7 +77,7 @@ def only_adds(unit: type[Unit]) -> bool:
 def start_positive(network: nn.Module) -> None:
     """Draw all weights of the units in a network from U[0, 0.1], and set the gates of NPUs to 1.
 
-    Imaginary parts and biases stay at 0, and the gates of a RealNPU at 1/2.
+    Imaginary parts, biases, and the gates of RealNPUs and iNALUs aren't changed.
 
     Source: the published program of Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 

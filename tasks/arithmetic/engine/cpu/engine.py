@@ -93,7 +93,7 @@ class FusedEngine(ArithmeticEngine):
         return 4 * (3 * parameters + shared) / 2**20
 
     def goes_on_from(self, checkpoint: Checkpoint, device: str) -> bool:
-        """Return True if a pack can continue from a checkpoint: its sums must have this engine's order."""
+        """Return True if a pack can continue from a checkpoint: it is this engine's, with the same order of sums."""
         order = checkpoint.arrays.get(_ORDER_OF_SUMS, 0)
         return super().goes_on_from(checkpoint, device) and bool(np.all(np.equal(order, _ORDER)))
 

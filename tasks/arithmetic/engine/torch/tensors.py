@@ -134,7 +134,7 @@ class TorchTensors:
         return self._penalties.asks_for_losses or self._restarts is not None
 
     def update(self, iteration: int, losses: npt.NDArray[np.float32] | None = None) -> None:
-        """Update every trial once.
+        """Update every trial once, and restart iNALUs that meet their criterion.
 
         Args:
             iteration: updates made before this one.

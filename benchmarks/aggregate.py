@@ -31,7 +31,10 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 
 
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
-    """Make a table of outcomes, with `trials // cells` seeds in each cell; some cells solve all, some none."""
+    """Draw a table of outcomes: `trials` rows, `trials // cells` seeds a cell; a few cells solve all, a few none.
+
+    `cells` should divide `trials`; else the remaining trials form more cells.
+    """
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)
     solved = random.random(trials) < (cell % 97) / 96
@@ -52,7 +55,7 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 
 def all_columns(table: pa.Table) -> pa.Table:
-    """Add all columns of a study's results to the outcomes; a column without effect is constant."""
+    """Convert outcomes to a table with all columns of a study's results; those that outcomes don't set are constant."""
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
     given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
@@ -66,7 +69,10 @@ def all_columns(table: pa.Table) -> pa.Table:
 
 
 def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
-    """Run `study report` on a file; return the seconds, the CPU seconds and the peak memory in MiB.
+    """Run `study report` on a file, in three formats, into the folder `out`.
+
+    Returns:
+        The seconds, the CPU seconds in user mode, and the peak memory in MiB.
 
     Raises:
         subprocess.CalledProcessError: if the command fails.

@@ -57,7 +57,7 @@ def share_beyond(weight: float) -> float:
 
 
 def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute (y - t)² and its slopes, y the product of both factors, over all pairs of weights.
+    """Compute the loss (y - t)² and its slopes over a grid of both weights; y is the product of two `INPUT`s' factors.
 
     Args:
         target: t.
@@ -74,7 +74,7 @@ def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def plot(path: Path) -> None:
-    """Draw both losses, with the paths of gradient descent, the barriers and the published start."""
+    """Draw both losses into a file, with the paths of gradient descent, the barriers and the published start."""
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH_IN, 3.2), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)

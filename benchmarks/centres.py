@@ -72,7 +72,7 @@ DISTRIBUTIONS: Mapping[str, Quantile] = {
 
 
 def truths(quantile: Quantile) -> dict[str, float]:
-    """Compute the mean, interquartile mean, median and standard deviation from a quantile function, by name."""
+    """Compute a distribution's ``mean``, ``interquartile mean``, ``median`` and standard ``deviation``, by name."""
     x = quantile((np.arange(200_000) + 0.5) / 200_000)
     middles = {"mean": x, "interquartile mean": x[50_000:150_000], "median": x[99_999:100_001]}
     return {name: float(part.mean()) for name, part in middles.items()} | {"deviation": float(x.std())}
@@ -87,7 +87,7 @@ def of_rows(bound: Callable[..., Floats]) -> Interval:
 
 
 def trimmed_t(rows: Floats, share: float) -> Floats:
-    """Bound the trimmed mean by the winsorised variance; without trimming, this is Student's interval.
+    """Return 95% t intervals of trimmed means, by the winsorised variance; without trimming, they are Student's.
 
     Source: Tukey & McLaughlin, Sankhyā A 25 (1963) 331-352.
 
@@ -124,10 +124,10 @@ def middle(values: Floats, axis: int = -1) -> Floats:
 
 
 def bca(statistic: Callable[..., Floats]) -> Interval:
-    """Return a function that bounds a statistic by SciPy's BCa bootstrap.
+    """Return a function that bounds a statistic of each row by SciPy's BCa bootstrap, at 95%.
 
-    Of `BCA_SHARE` studies it bounds one. Studies with equal values are left out; if none is left, it returns one row of
-    NaN.
+    It bounds the first rows only, one in `BCA_SHARE`, and skips rows whose values are all equal. If no row is left, it
+    returns one row of NaN.
 
     Source: Efron, JASA 82 (1987) 171-185.
     """

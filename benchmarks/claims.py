@@ -63,7 +63,7 @@ class Claimed:
 
 
 def rate(success_rate: float, bound: float) -> Draw:
-    """Return a function that draws a success rate's outcomes, with the lower bound that is claimed for it."""
+    """Return a function that draws `MOST` outcomes at a success rate, with the claimed lower bound of that rate."""
 
     def draw(rng: Rng) -> ClaimSample:
         return ClaimSample((rng.random(MOST) < success_rate).astype(float), bound, kind="rate")
@@ -72,7 +72,14 @@ def rate(success_rate: float, bound: float) -> Draw:
 
 
 def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw:
-    """Return a function that draws differences of two methods' outcomes with correlation φ, and the claimed bound."""
+    """Return a function that draws `MOST` differences of two methods' outcomes, with the claimed lower bound.
+
+    Args:
+        first: success rate of the first method.
+        second: success rate of the second method.
+        by: claimed lower bound of the difference.
+        phi: correlation of both methods' outcomes.
+    """
 
     def draw(rng: Rng) -> ClaimSample:
         (first_outcomes,), (second_outcomes,) = outcomes(rng, (1, MOST), rates=(first, second), phi=phi)
@@ -83,7 +90,12 @@ def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw
 
 @cache
 def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
-    """Return gamma-distributed times to success up to 100,000 iterations, with their probabilities."""
+    """Return times to success, a grid up to 100,000 iterations, and their probabilities.
+
+    Args:
+        unsolved: probability of a trial without success, which counts as the last time.
+        typical: mean of the gamma distribution of the other times.
+    """
     grid = np.arange(_EVERY, ITERATIONS + 1, _EVERY).astype(float)
     ends = stats.gamma.cdf(grid, 4, scale=typical / 4)
     chances = np.diff(ends, prepend=0.0) * (1 - unsolved)
@@ -92,7 +104,15 @@ def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
 
 
 def time(unsolved: float, typical: float, above: float) -> Draw:
-    """Return a function that draws times to success, with the claimed upper bound: their mean plus a share of it."""
+    """Return a function that draws `MOST` times to success, with a claimed upper bound of their mean.
+
+    The sample and its lower bound are subtracted from 100,000 iterations, so that greater is better.
+
+    Args:
+        unsolved: probability of a trial without success.
+        typical: mean time of the others.
+        above: claimed bound, as a share by which it exceeds the true mean.
+    """
     grid, chances = _times(unsolved, typical)
     bound = float(grid @ chances) * (1 + above)
 
@@ -182,7 +202,7 @@ def rng_of(law: str, seed: int) -> Rng:
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a law's row: the share of studies with a wrong decision, the share of decided claims, and the seeds."""
+    """Return a list of a law's row: shares of studies with a wrong decision and of decided claims, and mean seeds."""
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
     test = ClaimTest(LOOKS, ERROR / len(claims))
@@ -201,7 +221,7 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 
 
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a law's row for each rule: the share of studies that show the claim, and the seeds, on the same draws."""
+    """Return a row for each rule, on the same draws: the share of studies that show a law's claim, and mean seeds."""
     tell(law)
     rows = []
     for rule, test in RULES.items():
@@ -214,13 +234,16 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a law's rows: the share of studies with raised seeds that wrongly show a claim at its bound."""
+    """Return the share of studies with raised seeds that wrongly show a law's claim at its bound.
+
+    There is a row for each way to set seeds, with and without a shared error.
+    """
     tell(f"raised: {law}")
     return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
 
 
 def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -> dict[str, Any]:
-    """Count studies that wrongly show the claim; without `sharing`, each number of seeds may spend the full error."""
+    """Return the row of one way; without `sharing`, each number of seeds may spend the full error."""
     rng, is_shown, error = rng_of(law, seed), 0, 0.0
     for _ in range(studies):
         sample, earlier = RAISED[law](rng), tuple[EarlierLook, ...]()
@@ -238,7 +261,11 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a law's rows, of AdaStop and of a claim: the shares of their decisions on the same draws."""
+    """Return the rows of a claim and of AdaStop: shares of their decisions, and mean seeds, on the same draws of a law.
+
+    Raises:
+        ImportError: if the package adastop isn't installed.
+    """
     tell(f"peers: {law}")
     first, second, phi = PEERS[law]
     rng, said = rng_of(law, seed), {_OURS: list[tuple[str, int]](), _PEER: list[tuple[str, int]]()}
@@ -254,7 +281,7 @@ def ada_stop(first: Floats, second: Floats, seed: int) -> tuple[str, int]:
     """Compare two methods by AdaStop.
 
     Returns:
-        Its decision on the first method, ``greater``, ``not greater`` or ``–`` for none; and the seeds used.
+        Its decision on the first method, ``greater``, ``not greater`` or ``–`` for none; and the number of seeds used.
 
     Raises:
         ImportError: if the package adastop isn't installed.
@@ -300,8 +327,8 @@ def _tables(only: str | None, studies: int, peer_studies: int, seed: int) -> Ite
 def main(words: Sequence[str] | None = None) -> None:
     """Draw, decide, count, print and write the tables."""
     options = studies_parser(__doc__)
-    options.add_argument("--peer-studies", type=int, default=30, help="of each kind for AdaStop")
-    options.add_argument("--only", choices=("errors", "power", "raised", "peers"), help="one of the tables")
+    options.add_argument("--peer-studies", type=int, default=30, help="studies of each kind for AdaStop")
+    options.add_argument("--only", choices=("errors", "power", "raised", "peers"), help="make this table only")
     arguments = options.parse_args(words)
     first = arguments.out
     for name, rows in _tables(arguments.only, arguments.studies, arguments.peer_studies, arguments.seed):

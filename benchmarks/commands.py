@@ -95,7 +95,7 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
 
 
 def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
-    """Return a command's medians, and its CPU time beside that of both baseline processes."""
+    """Return a command's row: median seconds, and its CPU time as a multiple of each baseline process's."""
     whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
     beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
     tell(f"{name}: {statistics.median(whole_s):.2f} s")

@@ -2,11 +2,12 @@
 
     python -m benchmarks.components [--studies N] [--seed N] [--out benchmarks/results/components.csv]
 
-Each study crosses n seeds of one source with n seeds of the other. Success means that a normal latent number is
-positive; the shares are those of the latent numbers. The package's intervals are compared with those of the jackknife
-and of generalized pivotal quantities, which see the latent numbers and a tenth of the studies. Prints a row for each
-distribution, shares, n and interval, and writes it with `--out`: the share of studies with an interval, the coverage of
-each share, and the mean width of the first. The numbers depend on the seed and the number of studies alone.
+Each study crosses n seeds of one source with n seeds of the other. Success means that a normal latent number is below
+the success rate's quantile; the shares are those of the latent numbers. The package's intervals are compared with those
+of the jackknife and of generalized pivotal quantities, which see the latent numbers and a tenth of the studies. Prints
+a row for each distribution, shares, n and interval, and writes it with `--out`: the share of studies with an interval,
+the coverage of each share, and the mean width of the first. The numbers depend on the seed and the number of studies
+alone.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def drawn(law: Law, shares: tuple[float, float, float], n: int, rng: Rng) -> Flo
 
 
 def pivotal(y: Floats) -> Floats:
-    """Bound the shares by generalized pivotal quantities, assuming normal effects."""
+    """Return 95% intervals of the shares, [3, 2], by generalized pivotal quantities, assuming normal effects."""
     n = len(y)
     a, b, residual = _variances(y, np.ones(y.shape, bool), False)
     squares = np.maximum([residual + n * a, residual + n * b, residual], 1e-12)
@@ -93,12 +94,12 @@ def pivotal(y: Floats) -> Floats:
 
 
 def jackknife(y: Floats) -> Floats:
-    """Bound the shares by the jackknife, leaving out each seed in turn."""
+    """Return 95% intervals of the shares, [3, 2], by the jackknife, leaving out each seed in turn."""
     return np.stack(_jackknife(y, np.ones(y.shape, bool), False, _TAIL), axis=1)
 
 
 def own(y: Floats, *, is_success: bool) -> Floats | None:
-    """Bound the shares by `variance_shares`, as reports do; return None if they can't be estimated."""
+    """Return 95% intervals of the shares, [3, 2], by `variance_shares`; None if they can't be estimated."""
     shares = variance_shares(y, is_success=is_success)
     return None if shares is None else np.array(shares.intervals)
 

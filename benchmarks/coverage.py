@@ -77,7 +77,7 @@ def logistic(slope: float, kind: str) -> Study:
 
 
 def of_values(bound: Callable[[Floats], Floats], draw: Callable[[Rng, int], Floats]) -> Study:
-    """Return a function that draws n values and bounds a statistic of their distribution."""
+    """Return a function that draws n values and bounds a statistic of them; it returns None for bounds of NaN."""
     return lambda rng, n: intervals(bound(draw(rng, n)))[0]
 
 
@@ -120,7 +120,7 @@ def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
-    """Return a function that draws a study and bounds the survival function at its true quantile for `unsolved`.
+    """Return a function that draws a study and bounds its survival function at the time of a true value of `unsolved`.
 
     A study without a bound at that time has no interval.
     """

@@ -64,7 +64,7 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
 
     Args:
         key: of `COMMANDS`.
-        kept: the folder of compiled code, if it has been compiled before.
+        kept: compile cache of the keys with `KEPT`; the others get an empty one.
         seconds: ignored.
 
     Raises:
@@ -78,7 +78,7 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
 
 
 def write_study(folder: Path) -> None:
-    """Write the study's file."""
+    """Write the study's file, little.yaml, into a folder."""
     (folder / "little.yaml").write_text(STUDY)
 
 

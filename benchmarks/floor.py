@@ -64,7 +64,7 @@ _TURNS = 10_000
 
 
 def engine_stream(cell: Cell) -> Work:
-    """Return the engine's stream alone, block by block as in `train`, with the transposed copy that it makes.
+    """Return a function that draws the inputs of some iterations as the fused engine does, with its transposed copy.
 
     Compiled afresh each time: a cached copy would not notice a change of the functions that it calls.
     """
@@ -90,7 +90,7 @@ def engine_stream(cell: Cell) -> Work:
 
 
 def portable_stream(cell: Cell) -> Measure:
-    """Return the measurement of `fill_inputs`, with several trials a call so that the call costs nothing."""
+    """Return the measurement of `fill_inputs`, for several trials a call, so that the call's own cost is negligible."""
     x = np.empty((_TOGETHER, cell.value("input_size"), cell.value("batch_size")), np.float32)
     seeds = np.arange(_TOGETHER, dtype=np.uint64)
     low, width = np.ones((_TOGETHER, 2), np.float32), np.ones(_TOGETHER, np.float32)
@@ -249,7 +249,7 @@ def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequ
 
 
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw microseconds against cells of a seed: the engine's and the floor's, for each number of hidden units."""
+    """Draw microseconds against cells of a seed into a file: engine and floor, for each number of hidden units."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")
         axes = figure.subplots()
@@ -270,7 +270,7 @@ def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table and the figure."""
+    """Measure, print and write the table and the figure; or draw the figure from an earlier file."""
     known = parser(__doc__, rounds=7, seconds=0.5)
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--cells", nargs="+", type=int, default=[1, 2, 4, 9, 20, 45], metavar="N")

@@ -100,15 +100,20 @@ def study_s(trials: int) -> float:
 
 
 def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
-    """Return the milliseconds that each trial beyond `few` adds to `study run`; `seconds` is ignored."""
+    """Return the milliseconds that each trial beyond `few` adds to `study run`; `seconds` is ignored.
+
+    Raises:
+        subprocess.CalledProcessError: if a run fails.
+        ZeroDivisionError: if both numbers of trials are equal.
+    """
     return (study_s(trials) - study_s(few)) / (trials - few) * 1e3
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
     options = parser(__doc__, rounds=5, seconds=0)
-    options.add_argument("--trials", type=int, default=5000, help="in this process; and steps of a generator")
-    options.add_argument("--run", type=int, default=20_000, help="of a whole `study run`")
+    options.add_argument("--trials", type=int, default=5000, help="trials in this process; steps of a generator")
+    options.add_argument("--run", type=int, default=20_000, help="trials of `study run`, at least 2")
     options.add_argument("--isolated", type=int, default=20, help="trials in processes of their own")
     arguments = options.parse_args(words)
     values = {"width": 32}

@@ -14,7 +14,7 @@ _RATE, _BETA_1, _BETA_2, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
 def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[], object]:
-    """Return a function that makes `at_once` updates of all seeds."""
+    """Return a function that makes `at_once` updates of all seeds, of `hidden` units and batches of `batch` rows."""
     keys = random.split(random.key(0), seeds)
 
     def initial(number: int, shape: tuple[int, ...], bound: float) -> Any:
@@ -74,7 +74,7 @@ def _update(batch: int, state: Any, i: Any, key: Any) -> Any:
 
 
 def adam_step(state: Any, gradient: Any, i: Any, rate: Any) -> Any:
-    """Return weights and both moments after iteration i, from those before it and the gradient."""
+    """Return weights and both moments after iteration i, from 0, given those before it, the gradient and step size."""
     weights, first, second = state
     first = jax.tree.map(lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, first, gradient)
     second = jax.tree.map(lambda v, g: _BETA_2 * v + (1 - _BETA_2) * g * g, second, gradient)

@@ -50,7 +50,7 @@ class Classes(Task):
         return (_SERIES if self.is_series else _IMAGES)[at], _LABELS[at]
 
     def loss(self, outputs, batch):
-        """Compute the cross-entropy."""
+        """Compute the mean cross-entropy."""
         return nn.functional.cross_entropy(outputs, batch[1])
 
 
@@ -185,7 +185,7 @@ def parameters(build: Callable[[], nn.Module], seeds: int) -> Weights:
 
 
 def jax_updates(name: str, seeds: int, at_once: int) -> Callable[[], object]:
-    """Return a function that makes `at_once` updates of all seeds."""
+    """Return a function that makes `at_once` updates of all seeds of a network, a key of `NETWORKS`."""
     build, is_series, logits = NETWORKS[name]
     rows, labels = jnp.asarray((_SERIES if is_series else _IMAGES).numpy()), jnp.asarray(_LABELS.numpy())
     keys, weights = random.split(random.key(0), seeds), parameters(build, seeds)

@@ -48,7 +48,7 @@ PValue = Callable[..., float]
 def narrowed(
     bounds: Bounds, rate: float, rng: Rng, studies: int, looks: Sequence[int] = LOOKS, failing: float = 0.0
 ) -> tuple[float, float]:
-    """Stop each study at its first narrow interval, or at the last look.
+    """Stop each study at its first interval of at most `HALF_WIDTH` to either side on average, or at the last look.
 
     Args:
         bounds: bounds the rate.
@@ -107,7 +107,7 @@ def remembered(bounds: Bounds) -> Bounds:
 
 
 def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each interval and rate, and a row for each interval with its least coverage."""
+    """Return a row for each interval and rate, and, where no trial fails, one with the interval's least coverage."""
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
     ways: dict[str, tuple[Bounds, Sequence[int], float]] = {

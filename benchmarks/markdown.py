@@ -8,7 +8,7 @@ Row = dict[str, str]
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> str:
-    """Return a Markdown table whose first columns are texts, the others numbers.
+    """Return a Markdown table: the first `texts` columns are left-aligned, the others right-aligned, as numbers.
 
     Example:
         >>> print(markdown(["what", "us"], [["stream", "6.2"]], 1))
@@ -21,7 +21,12 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> 
 
 
 def number(text: str) -> str:
-    """Write a number with at least three digits and thousands separators; empty becomes a dash.
+    """Write a number with two decimals below 10, one below 100, else none, and thousands separators.
+
+    An empty text becomes a dash.
+
+    Raises:
+        ValueError: if the text isn't a number.
 
     Example:
         >>> number("1234.56"), number("12.34"), number("1.23"), number("")

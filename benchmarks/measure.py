@@ -80,7 +80,7 @@ def training(
     warm_s: float = 0.2,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Measure:
-    """Start a pack, warm it up, and return the measurement of its trial-iteration in microseconds.
+    """Start a pack, warm it up, and return a function that measures microseconds per trial-iteration.
 
     Args:
         engine: the engine.
@@ -103,7 +103,7 @@ def training(
 
 
 def repeated(work: Callable[[int], object], at_once: int) -> Measure:
-    """Return the measurement of one unit of `work`, in microseconds of the process's CPU time.
+    """Return a function that measures one unit of `work`, in microseconds of this process's CPU time.
 
     Args:
         work: does the given number of units.
@@ -170,7 +170,11 @@ def in_turns(
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> float:
-    """Return the median of the rounds' ratios, `over` divided by `under`."""
+    """Return the median of the rounds' ratios, `over` divided by `under`.
+
+    Raises:
+        ValueError: if the numbers of rounds differ, or there is none.
+    """
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
@@ -182,6 +186,10 @@ def spread(name: str, values: Sequence[float]) -> dict[str, str]:
 
 def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
     """Run ``python -m`` as a process; return its seconds, its CPU seconds in user mode, and its peak memory in MiB.
+
+    Args:
+        module: the module and its arguments.
+        environment: variables to add to the environment.
 
     Raises:
         subprocess.CalledProcessError: if it fails.
@@ -210,8 +218,8 @@ def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str
         models: default models to measure; None if they can't be chosen.
     """
     options = plain_parser(doc)
-    options.add_argument("--rounds", type=int, default=rounds)
-    options.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
+    options.add_argument("--rounds", type=int, default=rounds, help="times that each measurement is repeated")
+    options.add_argument("--seconds", type=float, default=seconds, help="seconds of each measurement")
     if models is not None:
         default = list(models)
         options.add_argument("--models", nargs="+", choices=list(MODELS), default=default, metavar="MODEL")
@@ -222,12 +230,12 @@ def studies_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the options of benchmarks that draw synthetic studies."""
     options = plain_parser(doc)
     options.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each kind and size")
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     return options
 
 
 def tell(words: str) -> None:
-    """Print the progress."""
+    """Print a line of progress on stderr."""
     print(words, file=sys.stderr, flush=True)
 
 
@@ -238,6 +246,9 @@ def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any)
         rows: at least one row; all have the same columns.
         arguments: settings to note, with the CSV file as ``out``, or None to write nothing.
         more: further notes for the JSON file.
+
+    Raises:
+        OSError: if a file can't be written, such as in a missing folder.
     """
     lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -89,7 +89,7 @@ def estimate(values: Floats) -> tuple[float, float]:
 
 
 def quantities(out: Floats, slope: Floats, delta: Floats) -> dict[str, tuple[float, float]]:
-    """Estimate the moments of outputs and derivatives, each with its standard error."""
+    """Estimate the moments of outputs and derivatives, by name, each with its standard error."""
     return {
         "E[z]": estimate(out),
         "Var[z]": estimate((out - out.mean()) ** 2),
@@ -130,7 +130,7 @@ def _weights(case: Case) -> tuple[Floats, Floats]:
 
 
 def nac_mul_exact(case: Case, mean: float) -> dict[str, float]:
-    """Integrate a NAC•'s moments over an input and a weight: its inputs and weights are independent."""
+    """Compute a NAC•'s moments by name, as integrals over one input and one weight: all of them are independent."""
     weight, shares = _weights(case)
 
     def over_weights(values: Floats) -> float:
@@ -195,7 +195,7 @@ def row(equation: int, unit: str, quantity: str, value: tuple[float, float], fin
 
 
 def weight_rows(arguments: Namespace) -> Iterator[Row]:
-    """Simulate equation 8 for each fan."""
+    """Simulate equation 8, and yield a row for each fan."""
     for fan in FANS:
         rng = np.random.default_rng([arguments.seed, 8, fan])
         reach = moments.fan_reach(fan)
@@ -205,7 +205,7 @@ def weight_rows(arguments: Namespace) -> Iterator[Row]:
 
 
 def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
-    """Simulate equation 9 or 10 at each mean."""
+    """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` decides about the draws."""
     tell(f"{case.unit}, {case.weights}, H {case.hidden}, V {case.weight_variance:.4f}, v {case.input_variance:.4f}")
     rng = np.random.default_rng([arguments.seed, 9, number])
     shape = (case.hidden, arguments.samples)
@@ -229,8 +229,8 @@ def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
 def main(words: Sequence[str] | None = None) -> None:
     """Simulate, print and write the table and the figure."""
     known = plain_parser(__doc__)
-    known.add_argument("--samples", type=int, default=400_000, help="of each case")
-    known.add_argument("--seed", type=int, default=0)
+    known.add_argument("--samples", type=int, default=400_000, help="samples of each case")
+    known.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     arguments = known.parse_args(words)
     rows = list(weight_rows(arguments))
     for number, case in enumerate(CASES):

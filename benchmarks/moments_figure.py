@@ -34,7 +34,7 @@ _LINE = np.unique(np.concatenate([np.linspace(-3, 3, 601), _CLOSE, -_CLOSE]))
 
 
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw E[z], Var[z] and the gradient over m, on logarithmic axes, with a column for each unit and H."""
+    """Draw E[z], Var[z] and the gradient over m into a file, on logarithmic axes, with a column for each unit and H."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 5.6), layout="constrained")
         grid = figure.subplots(3, 4, sharex=True)
@@ -93,7 +93,7 @@ def _line(panel: tuple[str, int, float], V: float, quantity: str) -> Any:
 
 
 def _negative(axes: Axes, negative: Any, color: str, number: int) -> None:
-    """Mark negative values of the formula at the bottom of the panel: the interval is too narrow to see."""
+    """Mark where the formula is negative, if anywhere, by a cross at the bottom: the interval is too narrow to see."""
     if negative.any():
         place = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 5}
         axes.plot(_LINE[negative].mean(), 0.06 + 0.1 * number, "x", color=color, markersize=6, **place)

@@ -46,7 +46,7 @@ TARGETS = (Target("1/a from a", (-1,)), Target("1/a from a, b", (-1, 0)), Target
 
 
 def rows(power: int, inputs: int) -> Tensor:
-    """Draw test rows on [0, 10^-k], without 0: float32 [rows, inputs].
+    """Return the test rows on [0, 10^-power], without 0: float32 [rows, inputs], the same at each call.
 
     Example:
         >>> bool((rows(4, 2) > 0).all()), bool((rows(4, 2) <= 1e-4).all())

@@ -97,9 +97,9 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
     options = parser(__doc__, rounds=1, seconds=0)
-    options.add_argument("--nodes", type=int, default=50)
-    options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES)
-    options.add_argument("--share", type=float, default=1.0, help="of the trials")
+    options.add_argument("--nodes", type=int, default=50, help="number of Ray nodes")
+    options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES, help="studies to run")
+    options.add_argument("--share", type=float, default=1.0, help="share of each study's trials to run")
     arguments = options.parse_args(words)
     from ray.cluster_utils import Cluster
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 
 def load(name: str) -> Callable[..., object]:
-    """Return the function ``once`` or ``steps``."""
+    """Return the function of this name, ``once`` or ``steps``."""
     functions: dict[str, Callable[..., object]] = {"once": once, "steps": steps}
     return functions[name]
 
@@ -17,6 +17,6 @@ def once(seed: int, *, width: int = 32) -> dict[str, float]:
 
 
 def steps(seed: int, *, count: int) -> Iterator[dict[str, float]]:
-    """Report `count` steps."""
+    """Yield the metrics of `count` steps."""
     for step in range(count):
         yield {"step": step, "loss": 0.0, "accuracy": 1.0}

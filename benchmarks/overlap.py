@@ -100,7 +100,7 @@ PARTIAL_LAWS = (
 
 
 def partial_studies(law: PartialLaw, shared: int, count: int, seed: int) -> Iterator[Parts]:
-    """Draw the studies of a law whose methods share `shared` of their seeds."""
+    """Draw `count` studies of a law whose methods share `shared` of their `SEEDS` seeds, and yield their outcomes."""
     rng = np.random.default_rng([seed, zlib.crc32(law.name.encode()), shared])
     pairs = law.draw(rng, (count, shared))
     alone = law.draw(rng, (count, SEEDS - shared))[0], law.draw(rng, (count, SEEDS - shared))[1]
@@ -121,7 +121,7 @@ def _rejects(test: statistics.Contrast | None) -> bool:
 
 
 def partial_rows(law: PartialLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each number of shared seeds and each test."""
+    """Yield a row for each number of shared seeds and each test: the share of `count` studies that it rejects."""
     ways: Mapping[str, Callable[[Test, Parts], statistics.Contrast | None]] = {
         "all trials": lambda test, parts: test(*parts),
         "pairs alone": _pairs_alone,
@@ -200,7 +200,7 @@ def _crossed_p_values(differences: Floats) -> Floats:
 
 
 def _student(means: Floats) -> Floats:
-    """Return p-values of Student's test that the means of studies are 0, shape [studies, means]."""
+    """Return p-values of Student's test that the mean of each row is 0; 1 for a row of equal values."""
     n = means.shape[1]
     error = means.std(axis=1, ddof=1) / math.sqrt(n)
     t = np.divide(np.abs(means.mean(axis=1)), error, out=np.zeros(len(means)), where=error > 1e-12)
@@ -208,7 +208,7 @@ def _student(means: Floats) -> Floats:
 
 
 def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each kind of shares, number of seeds and test."""
+    """Yield a row for each choice of variance shares, each design and test: the share of studies that it rejects."""
     ways: Mapping[str, Callable[[Floats], Floats]] = {
         "crossed_mean": _crossed_p_values,
         "Student's t of init seeds' means": lambda differences: _student(differences.mean(axis=2)),
@@ -233,7 +233,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Draw, test, count, print and write both tables."""
     options = studies_parser(__doc__)
     options.set_defaults(studies=2000)
-    options.add_argument("--partial-studies", type=int, default=2000, help="those of partly shared seeds")
+    options.add_argument("--partial-studies", type=int, default=2000, help="studies with partly shared seeds")
     arguments = options.parse_args(words)
     out, crossed_table, partial_table = arguments.out, list[dict[str, Any]](), list[dict[str, Any]]()
     for crossed_law in CROSSED_LAWS:

@@ -51,7 +51,7 @@ class Spirals(Task):
         return torch.stack([radius * angle.cos(), radius * angle.sin()], -1), label.float()
 
     def loss(self, outputs, batch):
-        """Compute the cross-entropy."""
+        """Compute the mean cross-entropy."""
         return nn.functional.binary_cross_entropy_with_logits(outputs[..., 0], batch[1])
 
 
@@ -63,7 +63,14 @@ def mlp(hidden: int) -> nn.Module:
 def timed(
     update: Callable[[], object], trials: int, wait: Callable[[], object] = lambda: None, *, warm_up: int = _WARM_UP
 ) -> Measure:
-    """Return the measurement of a trial-iteration; `update` updates all trials, and `wait` waits until it is done."""
+    """Warm `update` up, and return a function that measures microseconds per trial-iteration, by wall-clock time.
+
+    Args:
+        update: updates all trials.
+        trials: number of trial-iterations of an update.
+        wait: waits until all updates are done.
+        warm_up: number of updates before the measurement.
+    """
     for _ in range(warm_up):
         update()
     wait()

@@ -159,7 +159,11 @@ THREE = [
 
 
 def swept(rng: Rng, shape: Shape, *, shared: float, slope: float) -> tuple[Floats, ...]:
-    """Draw successes at four values of a hyperparameter, by a normal number that is partly common to a seed."""
+    """Draw successes, 0 or 1, at the hyperparameter values 0 to 3.
+
+    A trial succeeds if its standard normal number is greater than `slope` times its value. The numbers of a seed have
+    the correlation `shared`.
+    """
     common = math.sqrt(shared) * rng.normal(size=shape)
     own = math.sqrt(1 - shared)
     return tuple((common + own * rng.normal(size=shape) > slope * value).astype(float) for value in range(4))
@@ -173,7 +177,11 @@ TRENDS = [
 
 
 def _counted(statistic: Callable[[int, int, int, int, int], Any]) -> Callable[[Floats, Floats], Floats]:
-    """Compute a statistic of each study's counts, once for all studies with the same counts."""
+    """Return a function that computes a statistic of each study's counts, once for all studies with the same counts.
+
+    The statistic's arguments are the successes of both methods, those of the first and of the second method alone, and
+    the number of seeds.
+    """
 
     def compute(first: Floats, second: Floats) -> Floats:
         n = first.shape[1]
@@ -185,7 +193,7 @@ def _counted(statistic: Callable[[int, int, int, int, int], Any]) -> Callable[[F
 
 
 def _mid_p(first_only: int, second_only: int) -> float:
-    """Return McNemar's mid-p-value."""
+    """Return McNemar's mid-p-value of the seeds that only one method solves; 1 without any."""
     n, least = first_only + second_only, min(first_only, second_only)
     if not n:
         return 1.0
@@ -201,7 +209,7 @@ def _tango(first_only: int, second_only: int, n: int) -> tuple[float, float]:
 
 
 def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
-    """Find by bisection the difference with the score `wanted`."""
+    """Find by bisection the difference from `low` to `high` with the score `wanted`; scores fall in between."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
@@ -209,7 +217,10 @@ def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) ->
 
 
 def _score(b: int, c: int, n: int, difference: float) -> float:
-    """Return the score of a difference, in standard errors, at the rates that are most likely given it."""
+    """Return the score of a difference, in standard errors, at the rates that are most likely given it.
+
+    `b` and `c` of `n` seeds are solved by the first and by the second method alone.
+    """
     linear = (2 * n - b + c) * difference - b - c
     root = math.sqrt(max(linear * linear + 8 * n * c * difference * (1 - difference), 0.0))
     variance = n * ((root - linear) / (2 * n) + difference * (1 - difference))
@@ -279,7 +290,7 @@ def _paired_log_rank(first: Floats, second: Floats) -> Floats:
 
 
 def _by_times(test: Callable[..., statistics.LogRank | None]) -> Callable[..., Floats]:
-    """Return p-values of a test of times, study by study; 1 where the test can't be computed."""
+    """Return a function that computes a test's p-values of times, study by study; 1 where there is no result."""
 
     def compute(*methods: Floats) -> Floats:
         tests = (test([(np.minimum(t, _END), t < _END) for t in study]) for study in zip(*methods, strict=True))

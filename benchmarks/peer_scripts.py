@@ -29,7 +29,7 @@ Train = Callable[[int], float]
 
 
 def train_function(seed: int, seconds: float) -> float:
-    """Compute for this many seconds of the thread's CPU time, in place of a training."""
+    """Compute for this many seconds of the thread's CPU time, in place of a training, and return a loss of 0."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
@@ -37,10 +37,11 @@ def train_function(seed: int, seconds: float) -> float:
 
 
 def train_program(seed: int) -> float:
-    """Run the program in a folder of its own, with a log, and read its loss.
+    """Run the program in a new folder for the seed, with a log, and return its loss.
 
     Raises:
-        subprocess.CalledProcessError: if it fails.
+        FileExistsError: if the seed has been run before.
+        subprocess.CalledProcessError: if the program fails.
     """
     folder = Path(__file__).parent / "trials" / str(seed)
     folder.mkdir(parents=True)
@@ -66,7 +67,7 @@ def joblib(train: Train, trials: int) -> list[float]:
 
 
 def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: bool = False) -> list[float]:
-    """Search the grid of seeds by Ray Tune, which stores results in files, and return the losses.
+    """Search the grid of seeds by Ray Tune, which stores results in files, and return the losses in their order.
 
     Args:
         train: trains with a seed.
@@ -96,7 +97,7 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
 
 
 def optuna(train: Train, trials: int) -> list[float]:
-    """Optimize in two processes that share an SQLite database, and return the losses.
+    """Optimize in two processes that share an SQLite database, and return the losses of complete trials.
 
     Raises:
         AssertionError: if the second process fails.
@@ -114,7 +115,7 @@ def optuna(train: Train, trials: int) -> list[float]:
 
 
 def optimize(train: Train, trials: int) -> None:
-    """Run trials of the shared study; a trial's number is its seed."""
+    """Run `trials` more trials of the shared Optuna study; a trial's number is its seed."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -146,10 +147,10 @@ def own_start_ms(times: int) -> float:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the trials, and check that each has its loss.
+    """Run the trials, and check that each has a loss of 0; or print the program's mean milliseconds.
 
     Raises:
-        AssertionError: if a loss is missing.
+        AssertionError: if a loss is missing or isn't 0.
     """
     way, kind, trials, seconds = words[0], words[1], int(words[2]), float(words[3])
     if way == "start":

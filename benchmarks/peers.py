@@ -90,12 +90,12 @@ class Key(NamedTuple):
 
 
 def script_words(way: str, key: Key) -> list[str]:
-    """Return the command of a peer's script."""
+    """Return the arguments of Python that run a way of `peer_scripts`, in a folder of `write_files`."""
     return [Path(peer_scripts.__file__).name, way, key.kind, str(key.trials), str(key.trial_s)]
 
 
 def study_words(key: Key) -> list[str]:
-    """Return the command of the service."""
+    """Return the arguments of Python that run `study run`, in a folder of `write_files`."""
     options = ["--store", "studies", "--cpus", str(CORES), *OPTIONS[key.way], f"seeds={key.trials}"]
     busy = [f"fixed.busy_s={key.trial_s}"] if key.kind == "function" else []
     return ["-m", "study", "run", "nothing.yaml", *options, *busy]
@@ -143,7 +143,10 @@ def is_installed(way: str) -> bool:
 
 
 def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
-    """Return the target for a trial's overhead in milliseconds; None without a target."""
+    """Return the target for a trial's overhead in milliseconds; None without a target.
+
+    A program's target includes the program's own time, the median of `alone_s`.
+    """
     if key.kind == "program" and key.way in OPTIONS:
         return statistics.median(alone_s) * 1e3 + PROGRAM_TARGET_MS
     return TARGETS_MS.get((key.kind, key.way)) if key.trial_s == 0 else None
@@ -152,8 +155,8 @@ def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
 def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -> list[float]:
     """Return each round's overhead in milliseconds per trial.
 
-    It is the time of the run, less that of a run of one empty trial, and less the trials' own time, divided among the
-    way's processes.
+    It is the time of the run, less that of a run of one empty trial, and less the trials' own CPU time, which the way's
+    processes share.
     """
     busy_s = key.trial_s / (1 if "--local" in key.way else CORES)
     return [

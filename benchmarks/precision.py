@@ -48,7 +48,7 @@ LAWS: dict[str, tuple[Draw, float, float]] = {
 
 
 def quantile(n: Counts | int) -> Floats:
-    """Return Student's quantile for n values."""
+    """Return Student's quantile of a two-sided 95% interval of the mean of n values."""
     return np.asarray(special.stdtrit(np.asarray(n) - 1, (1 + CONFIDENCE) / 2))
 
 
@@ -74,7 +74,9 @@ class Studies:
 
 
 def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
-    """Stop at the first look with a narrow Student's interval, or at the last look.
+    """Stop at the first look with a Student's interval of at most `half_width` to either side, or at the last look.
+
+    Looks follow each batch from `first` seeds on. An interval of equal values doesn't count as narrow.
 
     Returns:
         Each study's number of seeds, and the half-width of its interval, at least the wanted one.
@@ -87,7 +89,7 @@ def sequential(studies: Studies, half_width: float, first: int) -> tuple[Counts,
 
 
 def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floats]:
-    """Compute the number of seeds from the deviation of the first ones, rounded up to whole batches, at most `MOST`.
+    """Compute the number of seeds from the deviation of the first ones, in whole batches, from `first` to `MOST`.
 
     Returns:
         As for `sequential`.

@@ -51,7 +51,7 @@ _LONG = 10_000_000
 
 
 def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
-    """Read a preset's first cell of a model, with changes so that only the start is evaluated.
+    """Read a preset's first cell of one of its models, with changes so that only the start is evaluated.
 
     Returns:
         The preset's engine, the cell, and the number of its trials in a pack of the study.

@@ -34,14 +34,14 @@ STEPS = 27
 WORKERS = 4
 
 Curve = Sequence[float]
-"""The best value so far at each step; less is better."""
+"""A trial's value at each step; less is better."""
 
 
 # --- the functions
 
 
 def digits(rng: np.random.Generator) -> Curve:
-    """Train a network on handwritten digits, and return the validation errors, one an epoch."""
+    """Train a network with random settings on handwritten digits, and return the validation error after each epoch."""
     x, y = load_digits(return_X_y=True)
     inputs, labels = torch.tensor(x / 16, dtype=torch.float32), torch.tensor(y)
     torch.manual_seed(int(rng.integers(2**31)))
@@ -62,7 +62,7 @@ def digits(rng: np.random.Generator) -> Curve:
 
 
 def spirals(rng: np.random.Generator) -> Curve:
-    """Train a network to tell two spirals apart, and return the validation loss after every 40 updates."""
+    """Train a network with random settings on two spirals, and return the validation loss after every 40 updates."""
     torch.manual_seed(int(rng.integers(2**31)))
     width, rate = int(rng.choice([4, 16, 64])), 10 ** rng.uniform(-4, -0.5)
     activation = [nn.Tanh, nn.ReLU][rng.integers(2)]
@@ -89,7 +89,7 @@ def spirals(rng: np.random.Generator) -> Curve:
 
 
 def boosting(rng: np.random.Generator) -> Curve:
-    """Fit boosted trees to a data set on diabetes, and return the validation error after every fifth tree."""
+    """Fit boosted trees with random settings to diabetes data, and return the validation error after each 5 trees."""
     x, y = load_diabetes(return_X_y=True)
     seed = int(rng.integers(2**31))
     order = np.random.default_rng(seed).permutation(len(y))
@@ -226,8 +226,9 @@ class Replay:
 
     Args:
         saved: the share of all steps that were saved.
-        stopped_winner: True if the trial with the best final value was stopped.
-        share_better: the share of trials with a better final value than the best complete trial.
+        stopped_winner: True if the trial with the best value of all steps was stopped.
+        share_better: the share of trials whose best value of all steps, had they not been stopped, is better than that
+            of the best complete trial, or than the worst trial's if none is complete.
     """
 
     saved: float
@@ -236,7 +237,11 @@ class Replay:
 
 
 def replay(curves: Sequence[Curve], rule: Rule) -> Replay:
-    """Train trials in their order on simulated workers, each a step in turn; a free worker takes the next trial."""
+    """Replay trials in their order on simulated workers, each a step in turn; a free worker takes the next trial.
+
+    Raises:
+        ValueError: if there are no curves.
+    """
     ends = [min(curve) for curve in curves]
     waiting, running, made, complete = iter(range(len(curves))), dict[int, int](), 0, list[int]()
 
@@ -287,12 +292,12 @@ def _rows(arguments: Namespace) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Train, replay, and write."""
+    """Train, replay, print and write the table."""
     options = plain_parser(__doc__)
-    options.add_argument("--pool", type=int, default=240, help="settings that are trained")
-    options.add_argument("--trials", type=int, default=60, help="of a repetition")
-    options.add_argument("--repetitions", type=int, default=20)
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--pool", type=int, default=240, help="random settings to train")
+    options.add_argument("--trials", type=int, default=60, help="trials of a repetition")
+    options.add_argument("--repetitions", type=int, default=20, help="repetitions, at least 2")
+    options.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     arguments = options.parse_args(words)
     with one_core():
         finish(list(_rows(arguments)), arguments)

@@ -93,7 +93,7 @@ class Publishing:
     _number: Iterator[int] = field(default_factory=count)
 
     def minimum(self, _: float) -> Cpu:
-        """Write the trials by MLflow's client alone, and return the CPU time."""
+        """Write the trials by MLflow's client alone, and return the milliseconds of CPU time per trial."""
         uri, study = self._address()
         client = connect(uri)
         experiment = client.create_experiment(study, artifact_location=place_of_files(uri, study))
@@ -111,7 +111,7 @@ class Publishing:
         return self._spent(began)
 
     def publisher(self, pack: int, packs_a_second: float) -> Callable[[float], Cpu]:
-        """Store the trials in packs, and return the measurement of the publisher until it is closed.
+        """Store the trials in packs, and return a function that publishes them and returns the CPU time per trial.
 
         The measurement raises SystemExit if not everything was published.
 
@@ -158,7 +158,7 @@ class Publishing:
         return uri, study
 
     def _cpu_s(self) -> Cpu:
-        """Return the CPU seconds of this process and its descendants."""
+        """Return the CPU seconds of this process, and those of its descendants; the latter are 0 without a server."""
         below_s = 0
         for child in below(os.getpid()) if self.server else ():
             fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
@@ -171,7 +171,16 @@ class Publishing:
 
 
 def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], rounds: int) -> Iterator[dict[str, str]]:
-    """Measure the minimum and each way to publish, in turn; the first round warms up and doesn't count."""
+    """Measure the minimum and each way to publish, in turn, and yield a row for each way.
+
+    The first round warms up and doesn't count.
+
+    Args:
+        kind: name of the kind of MLflow.
+        publishing: the measurements.
+        ways: trials in a pack, and packs a second, of each way.
+        rounds: number of rounds that count.
+    """
     measures = {_MINIMUM: publishing.minimum} | {way: publishing.publisher(*way) for way in ways}
     spent = in_turns(measures, rounds=rounds + 1, seconds=0)
     client_and_server = {way: list(zip(*turns[1:], strict=True)) for way, turns in spent.items()}

@@ -65,7 +65,7 @@ def _answers(calls: Iterable[Any]) -> Iterator[Any]:
 
 
 def _queues() -> set[Path]:
-    """List the processes of queues; other studies on this machine may have some too."""
+    """List the folders in /proc of all queues' processes; other studies on this machine may have some too."""
     found = set()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended
@@ -75,13 +75,17 @@ def _queues() -> set[Path]:
 
 
 def _used_s(process: Path) -> float:
-    """Read the processor time of a process."""
+    """Read the CPU seconds of a process, given its folder in /proc."""
     user, system = (process / "stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(workers: int, packs: int) -> dict[str, float]:
-    """Hand out all packs; return requests a second, and the queue's CPU time for each in microseconds."""
+    """Hand out all packs; return requests a second, and the queue's CPU time for each in microseconds.
+
+    Raises:
+        AssertionError: if packs were lost or handed out twice.
+    """
     planned = make_plan(parse_spec(SPEC.format(seeds=packs), source="queue"))
     bundles = [(pack,) for pack in make_packs(planned.trials, slots=packs, size=1)]
     remote: Any = Sender

@@ -95,7 +95,10 @@ SHARES = (0.002, 0.005, 0.01, 0.018, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.7,
 
 
 def least_coverage(bound: Interval, n: int) -> float:
-    """Compute the least coverage over distributions with three values, whose counts are multinomial."""
+    """Compute the least coverage for n seeds over distributions with three values, whose counts are multinomial.
+
+    Bounds of NaN count as 0 and 1.
+    """
     counts = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)])
     shares = np.array([(a, b, 1 - a - b) for a in (0.0, *SHARES) for b in SHARES if a + b < 0.9999])
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1).sum(axis=1)

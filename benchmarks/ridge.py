@@ -25,7 +25,7 @@ def success_rate(rate: float, decay: float, width: float, warmup: float) -> floa
 
 @seeded
 def train(seed: int, *, rate: float, decay: float, width: float, warmup: float) -> dict[str, float]:
-    """Flip the coin of a setting and a seed, independently of other settings."""
+    """Flip the coin of a setting and a seed, independently of other settings: ``reached`` is 1 for success, else 0."""
     values = (rate, decay, width, warmup)
     drawn = int.from_bytes(hashlib.sha256(repr((seed, *map(float, values))).encode()).digest()[:8], "big")
     return {"reached": float(drawn < success_rate(*values) * 2**64)}

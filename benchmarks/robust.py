@@ -139,7 +139,7 @@ def _ends(estimate: MeanOverCells) -> tuple[float, float]:
 
 
 def _bootstrap_middle(values: SeedValues, *, is_student: bool) -> tuple[float, float]:
-    """Bound the mean interquartile mean by the expanded percentiles alone, or by Student's t alone."""
+    """Bound the mean interquartile mean at 95%, by the expanded percentiles alone, or by Student's t alone."""
     samples = [list(sample.values()) for sample in values.samples]
     centre = float(np.mean([statistics.interquartile_means(sample)[0] for sample in samples]))
     parts = blocks(values.samples)
@@ -194,12 +194,12 @@ def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bo
 
 
 def _of_cell(values: SeedValues) -> float:
-    """Return the reach of a single cell's band."""
+    """Return the reach of a single cell's 95% band with this number of seeds."""
     return _kolmogorov(len(values.samples[0]), 0.95)
 
 
 def _inequality(values: SeedValues) -> float:
-    """Return the reach that an inequality allows for any law: a seed's mean over cells is between 0 and 1."""
+    """Return the reach of a 95% band by an inequality for any law: a seed's mean over cells is between 0 and 1."""
     return math.sqrt(math.log(2 * math.e / 0.05) / (2 * len(values.samples[0])))
 
 
@@ -266,7 +266,7 @@ def _share(a: Floats, b: Floats) -> Floats:
 
 
 def _percentiles(first: SeedValues, second: SeedValues) -> tuple[float, float]:
-    """Resample the runs of each method in each cell independently, and return percentiles."""
+    """Bound the probability of improvement by 95% percentiles; each method's runs are resampled in each cell."""
     a, b = _array(first), _array(second)
     rng = np.random.default_rng(0)
     shares = []
@@ -315,7 +315,14 @@ OF: Mapping[str, tuple[Sequence[Law], Callable[..., Iterator[tuple[str, Bounds, 
 
 
 def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw the studies of a law, and return a row for each number of cells, kind of seeds, size and interval."""
+    """Draw the studies of a law, and return a row for each number of cells, kind of seeds, size and interval.
+
+    Args:
+        what: key of `OF`, the quantity to bound.
+        place: position of the law in its list.
+        studies: number of studies of each kind; large ones are fewer.
+        seed: seed of the draws.
+    """
     law, bounds_of = OF[what][0][place], OF[what][1]
     tell(f"{what}: {law.name}")
     rows = []

@@ -76,7 +76,7 @@ class Idle(Training):
         return self._done
 
     def advance(self, for_s: float) -> Progress:
-        """End the training."""
+        """End the training, and return its progress."""
         self._done = True
         return Progress(self._pack.id, 1001, 1001, len(self._pack.trials), 0, 0)
 
@@ -125,12 +125,12 @@ class IdleWork(PackWork):
 
 
 def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | None) -> None:
-    """Run the study, as a driver.
+    """Run the study in this process, as `study run` does, with idle trainings.
 
     Args:
         root: the store.
-        trials: of the study.
-        pack_size: of its packs.
+        trials: number of trials of the study; rounded down to a multiple of `CELLS`.
+        pack_size: trials of a pack.
         notes: receives a line with the memory in MiB for each finished pack, and one at the end.
         kill_at: number of finished packs after which this process and its group are killed; None to let it end.
     """
@@ -153,7 +153,7 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
 
 
 def _memory_mib(kind: str) -> float:
-    """Return the memory of this process, now (VmRSS) or at its peak (VmHWM), in MiB."""
+    """Return the memory of this process, now (VmRSS) or at its peak (VmHWM), in MiB; 0 if it isn't known."""
     found = re.search(rf"{kind}:\s+(\d+)", (_PROC / "self" / "status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
@@ -168,7 +168,7 @@ def _wait_for_the_last_of(run: str) -> None:
     """Wait until no process of a run is left: workers of a killed driver may still store a pack.
 
     Raises:
-        TimeoutError: if one stays.
+        TimeoutError: if one is still left after an hour.
     """
     word, deadline = f"{_RUN}={run}".encode(), time.monotonic() + _DEADLINE_S
     while left := [entry.name for entry in _PROC.glob("[0-9]*") if _has(entry / "environ", word)]:
@@ -184,7 +184,13 @@ def _has(environment: Path, word: bytes) -> bool:
 
 
 def _driven(root: Path, trials: int, pack_size: int, kill_at: int | None) -> dict[str, float]:
-    """Run a driver to its end, or to half; return its time and its memory."""
+    """Run a driver to its end, or until it kills itself; return its times, packs and memory by column.
+
+    Raises:
+        AssertionError: if the driver ends otherwise.
+        subprocess.TimeoutExpired: if it takes more than an hour.
+        TimeoutError: if one of its processes is still left an hour after its end.
+    """
     run, notes, had = uuid.uuid4().hex, root.with_name("notes"), len(stored_at(root, NAME))
     words = ["--drive", str(root), "--trials", str(trials), "--pack-size", str(pack_size)]
     words += ["--notes", str(notes), *(() if kill_at is None else ("--kill-at", str(kill_at)))]
@@ -238,11 +244,11 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print and write the table."""
     options = parser(__doc__, rounds=1, seconds=0)
-    options.add_argument("--trials", type=int, default=1_000_000)
-    options.add_argument("--pack-size", type=int, default=256)
-    options.add_argument("--drive", type=Path, help="be the driver, with this store")
-    options.add_argument("--notes", type=Path, help="where the driver notes what it holds")
-    options.add_argument("--kill-at", type=int, help="after how many packs the driver kills itself")
+    options.add_argument("--trials", type=int, default=1_000_000, help="trials of the study, a multiple of 100")
+    options.add_argument("--pack-size", type=int, default=256, help="trials of a pack")
+    options.add_argument("--drive", type=Path, help="internal: run as the driver, with this store")
+    options.add_argument("--notes", type=Path, help="internal: file for the driver's memory use")
+    options.add_argument("--kill-at", type=int, help="internal: finished packs after which the driver kills itself")
     arguments = options.parse_args(words)
     if arguments.drive is not None:
         drive(arguments.drive, arguments.trials, arguments.pack_size, arguments.notes, arguments.kill_at)

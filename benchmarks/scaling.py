@@ -57,7 +57,7 @@ class Ran(NamedTuple):
 
 
 def counts(most: int) -> list[int]:
-    """Return 1, 2, 4, ... below `most`, and `most` itself."""
+    """Return 1, 2, 4, ... below `most`, and `most` itself, for `most` of at least 1."""
     return sorted({2**k for k in range(most.bit_length()) if 2**k < most} | {most})
 
 
@@ -65,7 +65,7 @@ def counts(most: int) -> list[int]:
 
 
 def rows_of_threads(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure one pack on each number of threads, in turns."""
+    """Measure one pack on each number of threads, in turns, and return a row for each."""
     pack = new_pack(cell, max(arguments.trials, 4 * max(arguments.cores)))
     measures = {count: training(FusedEngine(threads=count), pack) for count in arguments.cores}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
@@ -86,10 +86,10 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
 
     Args:
         cell: model and sizes to train.
-        trials: seeds.
-        iterations: of each trial.
-        where: options of `study run`.
-        side_by_side: packs that run at once.
+        trials: number of seeds.
+        iterations: iterations of each trial.
+        where: further options of `study run`.
+        side_by_side: number of packs that run at once.
 
     Raises:
         subprocess.CalledProcessError: if it failed; its messages are on stderr.
@@ -109,13 +109,17 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
 
 
 def iterations_for(cell: Cell, trials: int, seconds: float) -> int:
-    """Choose iterations so that this many trials take about `seconds` on one core, from a measurement."""
+    """Choose iterations, whole thousands, so that the trials take about `seconds` on one core; it trains a pack."""
     us = training(FusedEngine(), new_pack(cell, trials))(min(1.0, seconds))
     return max(1, round(seconds / (trials * us * 1e-6) / _EVALUATE_EVERY)) * _EVALUATE_EVERY
 
 
 def rows_of_packs(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure a study without Ray, and on each number of cores, in turns."""
+    """Measure a study without Ray, and with it on each number of cores, in turns, and return a row for each.
+
+    Raises:
+        subprocess.CalledProcessError: if a study fails.
+    """
     iterations = iterations_for(cell, arguments.trials, arguments.study_seconds)
     ways = {(LOCAL, 1): ["--local"]} | {(RAY, count): ["--cpus", str(count)] for count in arguments.cores}
     measured: dict[tuple[str, int], list[Ran]] = {way: [] for way in ways}

@@ -46,7 +46,7 @@ _MORE: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 
 
 def script_cells(models: Sequence[str]) -> list[Cell]:
-    """List the cells that are tried."""
+    """Return the cells to compare: each model's multiplication on the simple task, and those of `_MORE`."""
     cases = [("simple", model, {"operation": "mul"}) for model in models]
     cases += [(task, model, dict(values)) for task, model, values in _MORE if model in models]
     return [
@@ -65,7 +65,7 @@ def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result,
 
 
 def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str, npt.NDArray[Any]], float]:
-    """Run a trial's script, and return its outcome, solved-at, curve and seconds."""
+    """Run a trial's script in this process; return its outcome, solved-at or None, curve by metric, and seconds."""
     names: dict[str, Any] = {"__name__": "script"}
     began = time.perf_counter()
     with redirect_stdout(io.StringIO()):

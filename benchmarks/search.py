@@ -49,7 +49,7 @@ def key_of(row: Row) -> Key:
 
 
 def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterator[Row]:
-    """Measure the true success rates of picks, and yield a row for each."""
+    """Measure the true success rates of a question's picks, exact or with an interval, and yield a row for each."""
     cells = [pick.cell for pick in picks.values()]
     exact = question.rate
     rates = [exact(**question.values(cell)) for cell in cells] if exact else question.rates(cells, FRESH)
@@ -99,21 +99,27 @@ def measure(arguments: Namespace) -> list[Row]:
 
 
 def read(path: Path) -> list[Row]:
-    """Read the rows of a CSV file."""
+    """Read the rows of a CSV file, as texts by column.
+
+    Raises:
+        OSError: if it can't be read.
+    """
     with path.open(newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the missing rows, and print and write the table and the figure."""
+    """Measure the missing rows, and print and write table and figure; or draw the figure of an earlier file."""
     options = plain_parser(__doc__)
-    options.add_argument("--rows", type=Path, default=Path("search-rows.csv"), help="what was measured so far")
+    options.add_argument(
+        "--rows", type=Path, default=Path("search-rows.csv"), help="file of measured rows, to continue"
+    )
     options.add_argument("--questions", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS), metavar="NAME")
     ways = [GRID, *METHODS]
     options.add_argument("--methods", nargs="+", choices=ways, default=ways, metavar="NAME")
-    options.add_argument("--repetitions", type=int, default=REPETITIONS)
-    options.add_argument("--first", type=int, default=0, help="the first repetition that is measured")
-    options.add_argument("--only-figure", type=Path, metavar="CSV", help="draw what was measured before")
+    options.add_argument("--repetitions", type=int, default=REPETITIONS, help="repetitions of each method")
+    options.add_argument("--first", type=int, default=0, help="first repetition to measure")
+    options.add_argument("--only-figure", type=Path, metavar="CSV", help="only draw the figure of an earlier --out")
     arguments = options.parse_args(words)
     if arguments.only_figure is not None:
         plot(read(arguments.only_figure), arguments.only_figure.with_name("figure.png"))
@@ -126,7 +132,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the true success rates of each method's picks, and the rates that it saw, with a panel for each question."""
+    """Draw the true success rates of the picks, and the rates that methods saw, into a file, by question and method."""
     questions = list(dict.fromkeys(row["question"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with mpl.rc_context(STYLE):

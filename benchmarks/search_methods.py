@@ -54,7 +54,7 @@ class Question:
         return {name: cell.value(name) for name in self.parameters}
 
     def rates(self, cells: Sequence[Cell], seeds: Sequence[int]) -> list[float]:
-        """Return the share of solved trials of each cell."""
+        """Train the seeds of each cell, and return the cells' shares of solved trials; equal cells are trained once."""
         solved = self.solved([Trial(cell, seed) for cell in dict.fromkeys(cells) for seed in seeds])
         return [fmean(solved[Trial(cell, seed).id] for seed in seeds) for cell in cells]
 
@@ -96,7 +96,11 @@ class Task:
         return self.repetition * SEEDS_OF_A_REPETITION
 
     def spec(self, sampler: str = "random") -> Spec:
-        """Return the search's study file with the repetition's seeds, a sampler, and a name."""
+        """Return the search's study file with the repetition's seeds, a sampler, and a name.
+
+        Raises:
+            AssertionError: if the file lacks a line to replace, or has it twice.
+        """
         text, first = self.question.file.read_text(encoding="utf-8"), self.first_seed
         study = load_spec(self.question.file).study
         for old, new in {

@@ -36,7 +36,15 @@ Floats = npt.NDArray[np.float64]
 def drawn(
     rate: float, shares: Sequence[float], design: tuple[int, int], *, is_nested: bool, rng: np.random.Generator
 ) -> Floats:
-    """Draw the outcomes of a study, 0 or 1, [init seeds, data seeds]."""
+    """Draw the outcomes of a study, 0 or 1, [init seeds, data seeds].
+
+    Args:
+        rate: success rate.
+        shares: shares of variance: of init seeds, of data seeds, and of their combination.
+        design: numbers of init seeds and data seeds.
+        is_nested: True if each init seed has data seeds of its own; the share of data seeds is then ignored.
+        rng: source of the outcomes.
+    """
     first, second, residual = np.sqrt(shares)
     latent = first * rng.normal(size=(design[0], 1)) + residual * rng.normal(size=design)
     if not is_nested:
@@ -53,7 +61,7 @@ def _sorted(y: Floats, *, is_nested: bool) -> Floats:
 def coverage_row(
     design: tuple[int, int], rate: float, shares: Sequence[float], is_nested: bool, studies: int, seed: int
 ) -> dict[str, Any]:
-    """Return the coverage and the mean width of the intervals of a rate."""
+    """Draw studies, and return a row with the coverage and the mean width of their intervals of the success rate."""
     name = f"{rate} {shares} {design} {is_nested}"
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     intervals: dict[tuple[bytes, bytes], Interval | None] = {}

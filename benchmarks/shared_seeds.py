@@ -29,7 +29,7 @@ from study.trials.table import TrialTable
 
 
 def correlation(pair: Finding) -> float | None:
-    """Return φ of a pair's successes; None where either method solves all seeds or none."""
+    """Return φ, the correlation of a pair's successes; None where either method solves all seeds or none."""
     first, second = _rates(pair)
     spread = math.prod(math.sqrt(rate * (1 - rate)) for rate in (first, second))
     if not spread or not pair.seeds:
@@ -75,7 +75,7 @@ def _differing(tests: Sequence[Finding] | Sequence[TimesTest]) -> int:
 
 
 def row(name: str, results: StudyResults) -> dict[str, Any]:
-    """Compare a study's pairs seed by seed and as independent samples."""
+    """Compare a study's pairs seed by seed and as independent samples, and return the study's row."""
     paired = results.contrasts
     independent = contrasts(results.compared, _with_own_seeds(results.trials))
     by_seed = [pair for pair in _of_rows(paired) if pair.seeds]
@@ -110,7 +110,7 @@ def _times(paired: Contrasts, independent: Contrasts) -> dict[str, int]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Read each study, print and write a row for each."""
+    """Read each study, and print and write a row for each."""
     options = plain_parser(__doc__)
     options.add_argument("names", nargs="+", metavar="STUDY", help="names of studies in the store")
     options.add_argument("--store", default="studies")

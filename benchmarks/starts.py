@@ -96,7 +96,7 @@ def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
 
 
 def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
-    """Count the negative factors of each seed after the first updates, by training up to them."""
+    """Train each seed, at least one, for the first updates, and return its number of negative factors then."""
     short = cell.replace(iterations=UPDATES, evaluate_every=UPDATES, evaluation_rows=100)
     found = []
     for begin in range(0, len(seeds), _PACK):
@@ -111,13 +111,16 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
 
 
 def read_trials() -> list[dict[str, str]]:
-    """Read the rows of the hidden-size study's trials.csv."""
+    """Read the rows of the hidden-size study's trials.csv, `TRIALS`, as texts by column."""
     with TRIALS.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
 
 def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
-    """Yield a row for each number of negative factors before training, as foreseen, and at the end."""
+    """Train the trials for the first updates, and yield a row for each number of negative factors.
+
+    The rows are first by the number before training, then by the foreseen number, then by that at the end.
+    """
     starts, expected, laters = np.zeros((3, len(trials)), np.int64)
     of_cell: dict[tuple[str, str], list[int]] = {}
     for place, trial in enumerate(trials):
@@ -172,7 +175,7 @@ class Starts:
 
 
 def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
-    """Yield each hidden size with its starts, `seeds` of them."""
+    """Train `seeds` seeds of each hidden size for the first updates, and yield the size with its starts."""
     seed_range = range(FIRST_SEED, FIRST_SEED + seeds)
     for size in SIZES:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
@@ -193,7 +196,10 @@ def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
 
 
 def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts]) -> Iterator[Row]:
-    """Yield a row for each hidden size: negative factors after the first updates, and solved trials."""
+    """Yield a row for each hidden size: negative factors after the first updates, and solved trials.
+
+    The same seeds are trained again for the first updates, with ``init_signs: two_negative``.
+    """
     published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
     for size, of_size in starts.items():
         seeds = of_size.found.size
@@ -209,7 +215,7 @@ def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts])
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the course of negative factors, and by hidden size the resulting shares and the published rate."""
+    """Draw into a file the course of negative factors, and by hidden size the resulting shares and success rates."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
@@ -262,7 +268,7 @@ def _sizes(axes: Axes, rows: Sequence[Row]) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Train, count, print and write the table and the figure."""
     known = plain_parser(__doc__)
-    known.add_argument("--seeds", type=int, default=1000, help="that are trained for 1,000 updates, of each size")
+    known.add_argument("--seeds", type=int, default=1000, help="seeds of each size to train for 1,000 updates")
     arguments = known.parse_args(words)
     trials = read_trials()
     starts = dict(starts_by_size(arguments.seeds))

@@ -90,7 +90,11 @@ def _packs(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
 
 
 def engine_peers_sentence(rows: Sequence[Row]) -> str:
-    """Return a sentence on the speed-up of the fused engine over JAX, batched torch and a plain loop."""
+    """Return sentences on the speed-up of the fused engine over JAX, batched torch and a plain loop.
+
+    Raises:
+        KeyError: if the NMU with 100 inputs and 2 hidden units wasn't measured with 9 and with 1 cells a seed.
+    """
     packs, columns = _packs(rows), ("us_per_trial_iteration", "times_jax", "times_torch", "times_the_plain_loop")
     ends = [packs["NMU", "100", "2", str(PACK), cells]["fused"] for cells in ("9", "1")]
     us, jax, torch, plain = (" and ".join(number(row[name]) for row in ends) for name in columns)
@@ -142,7 +146,7 @@ def parts_table(rows: Sequence[Row]) -> str:
 
 
 def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
-    """Write the columns that occur in the rows, under their titles."""
+    """Return a table of the columns that occur in the rows, in the order of their titles."""
     columns = [name for name in titles if name in rows[0]]
     as_written = ("hidden_size", "pack", "preset", "model", "network")
     lines = [[row[name] if name in as_written else number(row[name]) for name in columns] for row in rows]
@@ -150,7 +154,7 @@ def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -
 
 
 def pruning_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each function and pruning rule."""
+    """Return a table with a line for each function and pruning rule, without the rule ``none``."""
     lines = [
         [
             row["function"],
@@ -233,7 +237,7 @@ def aggregate_table(rows: Sequence[Row]) -> str:
 
 
 def commands_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each command."""
+    """Return a table with a line for each command: its times, and multiples of both baseline processes."""
     columns = ("whole_s", "cpu_s", "times_nothing", "times_arrays")
     lines = [[row["command"], *(number(row[name]) for name in columns)] for row in rows]
     head = ["command", "whole, s", "CPU, s", "times an empty process", "times `import numpy, pyarrow`"]
@@ -265,7 +269,7 @@ def first_use_table(rows: Sequence[Row]) -> str:
 
 
 def function_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each measurement."""
+    """Return a table with a line for each way to run the function."""
     lines = [
         [row["what"], f"{int(row['times']):,}", *(f"{float(row[name]):.3g}" for name in ("ms", "least_ms"))]
         for row in rows
@@ -315,7 +319,7 @@ def _way(name: str) -> str:
 
 
 def report_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each command."""
+    """Return a table with a line for each set of formats."""
     lines = [
         [row["asked"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "peak_mib")]
@@ -385,7 +389,7 @@ def tracking_table(rows: Sequence[Row]) -> str:
 
 
 def whole_table(rows: Sequence[Row]) -> str:
-    """Return a table of every column as it is; the first is text, the others are numbers."""
+    """Return a table of every column as it is; the first is text, the others are numbers. Empty cells become dashes."""
     head = [name.replace("_", " ") for name in rows[0]]
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
@@ -430,7 +434,10 @@ def restricted_table(rows: Sequence[Row]) -> str:
 
 
 def robust_table(rows: Sequence[Row]) -> str:
-    """Return a table of the least coverage and greatest width over distributions, by interval and number of cells."""
+    """Return a table of the least coverage and greatest width over distributions, by interval and sample size.
+
+    The first row's interval has a line for each number of cells and kind of seeds; each other one has a single line.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, str, str], list[Row]] = {}
@@ -463,7 +470,10 @@ def tests_table(rows: Sequence[Row]) -> str:
 
 
 def tuned_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each law and truth: the winners named, and the coverage of the intervals."""
+    """Return a table with a line for each law and truth, in percent.
+
+    A line has the winners named by the first two ways, right ones if there are any, and the first way's coverage.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
     lines: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
@@ -578,7 +588,10 @@ def peers_table(rows: Sequence[Row]) -> str:
 
 
 def components_table(rows: Sequence[Row]) -> str:
-    """Return a table of the least coverage of all shares by size, for each distribution and for each other interval."""
+    """Return a table of the least coverage of all shares by size.
+
+    The first row's interval has a line for each distribution; each other one has a line for all of them.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
     lines: dict[tuple[str, str], list[Row]] = {}
@@ -656,7 +669,7 @@ def _percent(share: str, digits: int) -> str:
 
 
 def narrow_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each cell: with all seeds, and with the seeds of the rule."""
+    """Return a table with a line for each cell: with all seeds, and with the seeds of the rule; it extends the rows."""
     for row in rows:
         row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
         row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
@@ -884,7 +897,12 @@ def source(note: Path) -> str:
 def table(name: str) -> str:
     """Return a benchmark's table in Markdown with its origin, or a note that it hasn't been measured.
 
-    A name with a suffix after a colon, such as ``peers:excerpt``, gives an excerpt without the origin.
+    A name with a suffix after a colon, such as ``peers:excerpt``, gives another table of the same file, without the
+    origin.
+
+    Raises:
+        KeyError: if the file exists, but `TABLES` lacks the name.
+        FileNotFoundError: if the JSON file with the origin is missing.
     """
     stem, _, excerpt = name.partition(":")
     file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
@@ -898,7 +916,7 @@ def table(name: str) -> str:
 
 
 def written(page: str) -> str:
-    """Return the page with each table between its marks replaced by a new one."""
+    """Return the page with each table between its marks replaced by a new one, by `table`."""
     return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", _filled, page, flags=re.DOTALL)
 
 

@@ -12,7 +12,7 @@ _SHOWN_VARIANCES = {"NMU": "0.0833333", "NAC-mul": "0.1"}
 
 
 def moments_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each fan of equation 8, then for each case and mean of equations 9 and 10."""
+    """Return two tables: a line for each fan of equation 8, and one for some cases and means of equations 9 and 10."""
     return f"{_fans([row for row in rows if row['equation'] == '8'])}\n\n{_cases(rows)}"
 
 
@@ -107,7 +107,7 @@ def _place(row: Row) -> str:
 
 
 def _digits(text: str) -> str:
-    """Write a number with four digits; a rounding residue of a loss is 0.
+    """Write a number with four digits, or whole from 1,000 to a million; a rounding residue below 1e-20 is 0.
 
     Example:
         >>> _digits("0.381944"), _digits("-35497.9"), _digits("1e+28"), _digits("3.2e-30")

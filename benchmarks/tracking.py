@@ -131,7 +131,10 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
 def copied(uri: str, there: int) -> int:
     """Copy the runs of trials in a database, with new ids, until there are about `there`; return their number.
 
-    Only whole copies are made, so the number is a multiple of the original one. There must be a run.
+    Only whole copies are made, so the number is a multiple of the original one.
+
+    Raises:
+        ZeroDivisionError: if the database has no run of a trial.
     """
     engine = create_engine(uri)
     tables = {name: [c["name"] for c in inspect(engine).get_columns(name)] for name in _TABLES}
@@ -280,12 +283,12 @@ def _written(row: dict[str, Any]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print; with --out also write."""
+    """Measure, print and write the table."""
     made = parser(__doc__, rounds=3, seconds=0.25)
-    made.add_argument("--runs", type=int, default=20_000)
-    made.add_argument("--sqlite", type=int, default=2_000, help="how many of them into a database in a file")
-    made.add_argument("--there", type=int, default=20_000, help="runs there when pages are looked at")
-    made.add_argument("--http", type=int, default=500, help="how many of them over HTTP")
+    made.add_argument("--runs", type=int, default=20_000, help="made-up runs")
+    made.add_argument("--sqlite", type=int, default=2_000, help="runs to publish to a database in a file")
+    made.add_argument("--there", type=int, default=20_000, help="runs in a database when response times are measured")
+    made.add_argument("--http", type=int, default=500, help="runs to publish over HTTP, the others to PostgreSQL")
     options = made.parse_args(arguments)
     with tempfile.TemporaryDirectory() as root:
         planned = made_up_plan(max(4, options.runs // SEEDS), SEEDS)

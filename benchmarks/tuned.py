@@ -77,7 +77,10 @@ class Law:
     diverging: float = 0.0
 
     def draw(self, rng: np.random.Generator, studies: int, seeds: int, apart: float) -> list[Floats]:
-        """Draw outcomes of both methods, shape [studies, seeds, values], with the first one's greater by `apart`."""
+        """Draw outcomes of both methods, or their ranks if some diverge: an array [studies, seeds, values] of each.
+
+        The first method's outcomes are greater by `apart`.
+        """
         common = math.sqrt(self.shared) * rng.normal(size=(studies, seeds, 1))
         methods = []
         for gaps, scale, more in ((self.first(seeds), 1.0, apart), (self.second(seeds), self.scale, 0.0)):
@@ -87,7 +90,7 @@ class Law:
         return self._ranked(rng, methods) if self.diverging else methods
 
     def _ranked(self, rng: np.random.Generator, methods: Sequence[Floats]) -> list[Floats]:
-        """Let outcomes diverge, and return ranks among all outcomes of a study, as shares."""
+        """Let outcomes diverge, and return each method's ranks among a study's outcomes, divided by their count."""
         outcomes = np.concatenate(methods, axis=2)
         outcomes[rng.random(outcomes.shape) < self.diverging] = -np.inf
         flat = outcomes.reshape(len(outcomes), -1)
@@ -95,7 +98,7 @@ class Law:
         return np.split(shares, [methods[0].shape[2]], axis=2)
 
     def apart(self, seeds: int) -> float:
-        """Return the distance between methods that differ."""
+        """Return the advantage of a better method: `APART_ERRORS` standard errors with this number of seeds."""
         variance = 1 + self.scale**2 - 2 * self.scale * self.shared
         return APART_ERRORS * math.sqrt(variance / seeds)
 
@@ -126,7 +129,7 @@ class Rates:
         return methods
 
     def apart(self, seeds: int) -> float:
-        """Return the advantage of the first method's best rate."""
+        """Return the first method's best rate minus the second's; `seeds` is ignored."""
         return max(self.first) - max(self.second)
 
 
@@ -232,7 +235,7 @@ def _each_left_out(first: Floats, second: Floats) -> Result:
 
 
 def _two_halves(first: Floats, second: Floats) -> Result:
-    """Double the smaller p-value of two halves, each tested at the other's choice."""
+    """Double the smaller p-value of two halves, each tested at the other's choice; intervals are NaN."""
     fits, halves = _fits(first, second, 1), halved(first.shape[1], 1).astype(bool)
     difference = fits[0].values - fits[1].values
     sides = [statistics.sign_flips(difference[:, half]) for half in halves]
@@ -244,14 +247,17 @@ def _two_halves(first: Floats, second: Floats) -> Result:
 
 @lru_cache(maxsize=1)
 def _flips(seeds: int) -> Floats:
-    """Return drawn signs, a row each; the first row is all positive."""
+    """Return random signs, [flips, seeds], the same at each call; the first row is all positive."""
     signs = np.random.default_rng(seeds).choice([-1.0, 1.0], size=(_FLIPS + 1, seeds))
     signs[0] = 1.0
     return signs
 
 
 def _exchanged(first: Floats, second: Floats) -> Result:
-    """Exchange the methods of whole seeds, and choose again; exact if both methods are equally distributed."""
+    """Test by exchanging the methods of whole seeds and choosing again; intervals are NaN.
+
+    The test is exact if both methods are equally distributed. They must have equally many values.
+    """
     middle, half = (first + second) / 2, (first - second) / 2
     flipped = np.einsum("bn,snk->bsk", _flips(first.shape[1]), half, optimize=True)
     totals = middle.sum(axis=1)
@@ -261,7 +267,10 @@ def _exchanged(first: Floats, second: Floats) -> Result:
 
 
 def _simultaneous(first: Floats, second: Floats) -> Result:
-    """Test the greatest difference from each value of the other method, and take the largest p-value."""
+    """Test the greatest difference from each value of the other method, and take the largest p-value.
+
+    The smaller one of both directions is doubled, and gives the estimate, 1 or -1. Intervals are NaN.
+    """
     sides = [_side(first, second), _side(second, first)]
     p_values = np.minimum(1.0, 2 * np.minimum(*sides))
     return np.where(sides[0] < sides[1], 1.0, -1.0), np.full((len(first), 2), np.nan), p_values
@@ -343,7 +352,10 @@ def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]
 
 
 def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield each way's rate of wrong winners and least coverage over all laws, and its mean rate of right winners."""
+    """Yield a row for each way and sample size, over all laws.
+
+    It has the greatest rate of wrong winners, the least coverage, and the mean rate of right winners.
+    """
     for way in WAYS:
         for n in SIZES:
             own = [row for row in rows if row["way"] == way and row["n"] == n]

@@ -43,6 +43,9 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
 
     Returns:
         The last plan, its results, and the number of requests.
+
+    Raises:
+        AssertionError: if the results lack a requested trial.
     """
     known, asked = results.slice(0, 0), 0
     while (after := extended(plan, TrialTable(known, plan.metrics))) != plan:
@@ -65,12 +68,16 @@ def revealed(plan: Plan, results: pa.Table) -> pa.Table:
 
 
 def with_until(spec: Spec, **until: Any) -> Plan:
-    """Plan the same study with an adaptive number of seeds, by the rule `until`."""
+    """Plan the same study with an adaptive number of seeds, by the rule `until`.
+
+    Raises:
+        pydantic.ValidationError: if the rule is invalid.
+    """
     return make_plan(spec.model_copy(update={"seeds": SeedsTable.model_validate({"until": until})}))
 
 
 def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> dict[str, str]:
-    """Compare a cell's interval at all seeds with that of the seeds used.
+    """Return a cell's row: its rate and interval at all seeds beside those of the seeds used.
 
     They agree if the intervals overlap, and the interval of the seeds used contains the rate of all seeds.
     """
@@ -103,7 +110,7 @@ def _interval(name: str, rate: float, interval: Interval) -> dict[str, str]:
 
 
 def apart_row(name: str, first: CellSummary, second: CellSummary, verdict: Verdict) -> dict[str, str]:
-    """Compare Fisher's test of all seeds with the sign test of those used.
+    """Return a pair's row: Fisher's test of all seeds beside the sign test of those used.
 
     They agree if both say that the cells differ, in the same direction, or neither does.
     """
@@ -172,11 +179,11 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
 def main(words: Sequence[str] | None = None) -> None:
     """Replay the study by both rules, print and write the tables."""
     known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    known.add_argument("--store", default="studies", help="where the study is")
-    known.add_argument("--study", default="demo400", help="that has run with all seeds")
-    known.add_argument("--half-width", type=float, default=0.05)
-    known.add_argument("--different-from", default="NAC-mul", help="model")
-    known.add_argument("--batch", type=int, default=20)
+    known.add_argument("--store", default="studies", help="store of the study")
+    known.add_argument("--study", default="demo400", help="finished study with a fixed number of seeds")
+    known.add_argument("--half-width", type=float, default=0.05, help="half-width of the first rule")
+    known.add_argument("--different-from", default="NAC-mul", help="baseline model of the second rule")
+    known.add_argument("--batch", type=int, default=20, help="seeds added at a time")
     known.add_argument("--out", type=Path, help="folder for CSV files; JSON files beside them say where they come from")
     asked = known.parse_args(words)
     folder = Store(asked.store, read_only=True).open(asked.study)

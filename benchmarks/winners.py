@@ -61,7 +61,10 @@ class Design:
 
 
 def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) -> Floats:
-    """Draw latent numbers of methods on the same seeds; a trial is solved if its number is below the rate's."""
+    """Draw the successes of methods on the same seeds, 0 or 1, [methods, seeds].
+
+    They have the rate `rate`. Their latent normal numbers have the correlation `alike`.
+    """
     common, own = rng.normal(size=seeds), rng.normal(size=(methods, seeds))
     latent = np.sqrt(alike) * common + np.sqrt(1 - alike) * own
     return np.asarray(latent < np.quantile(rng.normal(size=20_000), rate), float)
@@ -180,7 +183,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study; return True for its sentence, its bold rows and its verdicts if they name a winner."""
+    """Draw a study; return whether its sentence, its bold rows and its verdicts each name a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {

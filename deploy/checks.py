@@ -52,7 +52,7 @@ def check_listening(service: Service) -> None:
     Raises:
         ServiceError: if another process does, or if a part doesn't listen on loopback.
     """
-    say("looking where everything listens")
+    say("checking listening ports")
     found = listening()
     near = {port for address, port, _ in found if address.removeprefix("::ffff:") in ("127.0.0.1", "::1")}
     for part in ("postgres", "s3", "mlflow", "dashboard", "ray_front", "mlflow_front"):
@@ -65,7 +65,9 @@ def check_listening(service: Service) -> None:
 
 
 def check_files(service: Service) -> None:
-    """Check that MLflow keeps the files of its runs in the object store.
+    """Check that MLflow keeps the files of its runs in the object store, by a run of its own.
+
+    It also sets this process's environment to that of a user, for later checks of MLflow.
 
     Raises:
         ServiceError: if it doesn't.
@@ -97,7 +99,11 @@ def results(service: Service) -> list[str]:
 
 
 def check_results(service: Service, wanted: set[str]) -> None:
-    """Check that every trial has one result in the store and one finished MLflow run, and that no run is active.
+    """Check that every trial has one result in the store and one MLflow run, and that all runs have finished.
+
+    Args:
+        service: the service; MLflow's client must have its environment, see `check_files`.
+        wanted: ids of all trials.
 
     Raises:
         ServiceError: if not, with the counts.
@@ -120,6 +126,8 @@ def check_results(service: Service, wanted: set[str]) -> None:
 
 def check_secrets(service: Service) -> None:
     """Check that no secret is in a process's arguments, a log, a job, a run or the store.
+
+    MLflow's client must have the environment that `check_files` sets.
 
     Raises:
         ServiceError: if one is, with the place and the secret's name, but not its value.
@@ -174,8 +182,10 @@ def check_while_it_trains(service: Service) -> None:
 def check_backup(service: Service) -> None:
     """Back up and restore MLflow's database by the commands of docs/guides/server.md, and compare the runs.
 
+    The copy, the database ``restored``, is upgraded by ``mlflow db upgrade``, and stays.
+
     Raises:
-        ServiceError: if a command fails, or runs are missing.
+        ServiceError: if a command fails or isn't in the page, or if runs are missing.
     """
     say("backing MLflow's database up, and restoring it into another")
     password = "PGPASSWORD=$(cat /run/secrets/postgres_password) exec"

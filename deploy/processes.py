@@ -24,7 +24,7 @@ class ServiceError(Exception):
 
 
 def say(words: str) -> None:
-    """Print the progress."""
+    """Print a line of progress, with the prefix ``smoke:``."""
     print(f"smoke: {words}", flush=True)
 
 
@@ -48,7 +48,7 @@ def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports, chosen by the kernel; they are outside of 10002 to 19999, the range of Ray's workers."""
+    """Return different free ports, chosen by the kernel; by default not from 10002 to 19999, those of Ray's workers."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -104,7 +104,10 @@ def listening() -> list[tuple[str, int, str]]:
 
 
 def end_all() -> None:
-    """End all our processes by SIGTERM, and by SIGKILL those that still run ten seconds later."""
+    """End all our processes by SIGTERM, and by SIGKILL those that still run ten seconds later; return once they end.
+
+    It returns after ten more seconds in any case.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process, _ in processes():
             with suppress(ProcessLookupError):

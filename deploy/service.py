@@ -52,10 +52,11 @@ class Service:
             (folder / name).mkdir()
 
     def start_all(self) -> None:
-        """Start all parts, each after the parts that it needs.
+        """Make the secrets, and start all parts, each after the parts that it needs.
 
         Raises:
             ServiceError: if a part doesn't start.
+            FileNotFoundError: if a program of a part isn't installed.
         """
         say("making secrets")
         self.run([COMPOSE / "secrets.sh", "--out", self.folder])
@@ -76,7 +77,11 @@ class Service:
         return f"https://localhost:{self.port['mlflow_front']}"
 
     def secret(self, name: str) -> str:
-        """Return the content of a secret's file, without surrounding white space."""
+        """Return the content of a secret's file, without surrounding white space.
+
+        Raises:
+            FileNotFoundError: if there is no such secret, or `start_all` hasn't made it yet.
+        """
         return (self.secrets / name).read_text().strip()
 
     def user_environment(self) -> dict[str, str]:
@@ -154,7 +159,7 @@ class Service:
         )
 
     def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Send an HTTP GET request; return the status and the body, or 0 and an empty body if nothing answers."""
+        """Send an HTTP GET request; return the status and the body; 0 and an empty body without an answer in 10 s."""
         trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
         request = urllib.request.Request(url, headers=dict(headers or {}))
         try:

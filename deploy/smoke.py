@@ -116,10 +116,11 @@ def planned() -> set[str]:
 
 
 def run_study(service: Service) -> None:
-    """Run a small study through the whole service, kill its workers and its driver, and resume it.
+    """Run a small study through the whole service, kill its workers and its driver, resume it, and check its results.
 
     Raises:
         ServiceError: if a command or a check fails, or an awaited event doesn't come in time.
+        subprocess.TimeoutExpired: if a command takes more than `DONE_S`.
     """
     wanted = planned()
     study(service, "doctor")
@@ -130,7 +131,7 @@ def run_study(service: Service) -> None:
     kill("the driver and what watches over it", "study", " run ", "--store")
     wait(lambda: ended(service), "the cluster to notice")
     if len(done := set(results(service))) == len(wanted):
-        raise ServiceError("the study was over before anything could be killed: give it more to do")
+        raise ServiceError("the study ended before the kill; increase its trials")
     say(f"{len(done)} of {len(wanted)} trials have results")
     study(service, "status", NAME)
     study(service, "resume", NAME)
@@ -148,8 +149,8 @@ def main() -> int:
     """Run the test, end all processes in any case, and return the exit code: 0 if it passed, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data, as after a failure")
-    parser.add_argument("--services-only", action="store_true", help="bring everything up, check the guards, and end")
-    parser.add_argument("--serve", action="store_true", help="bring everything up, and leave it so until Ctrl-C")
+    parser.add_argument("--services-only", action="store_true", help="start all services, check them, and end")
+    parser.add_argument("--serve", action="store_true", help="start all services, and keep them until Ctrl-C")
     asked = parser.parse_args()
 
     def interrupted(number: int, frame: FrameType | None) -> None:

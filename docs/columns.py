@@ -26,7 +26,7 @@ def table(columns: Mapping[str, ColumnNote]) -> str:
 
 
 def without_end(meaning: str) -> str:
-    """Name both limits instead of the lower or upper one.
+    """Replace a leading "lower limit" or "upper limit" by "limits"; return other texts unchanged.
 
     Example:
         >>> without_end("lower limit, 95%, Wilson")
@@ -36,7 +36,7 @@ def without_end(meaning: str) -> str:
 
 
 def updated(page: str) -> str:
-    """Return the page with the current tables between its two marks."""
+    """Return the page with the current tables between its two marks; without them, both are appended."""
     before, _, remainder = page.partition(BEGIN)
     _, _, after = remainder.partition(END)
     parts = [f"## {name}\n\n{row[:1].upper()}{row[1:]}.\n\n{table(columns)}" for name, (row, columns) in FILES.items()]

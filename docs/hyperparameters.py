@@ -16,7 +16,7 @@ _TABLE = re.compile(r"(<!-- hyperparameters: (\w+) -->\n).*?(<!-- end -->\n)", r
 
 
 def table(name: str) -> str:
-    """Return a table of the study file as a Markdown table of its hyperparameters.
+    """Return the Markdown table of the hyperparameters in one table of the study file; without any, its head only.
 
     Args:
         name: the table of the study file; ``training`` for hyperparameters of built-in tasks outside tables;

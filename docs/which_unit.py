@@ -22,10 +22,13 @@ Row = Mapping[str, str]
 
 
 def cells(file: str) -> list[Row]:
-    """Read the cells whose trials have all ended.
+    """Read the cells of a CSV file whose trials have all ended, as texts by column.
 
     Args:
-        file: below tasks/docs/results.
+        file: path below tasks/docs/results.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
     """
     with (RESULTS / file).open(encoding="utf-8", newline="") as lines:
         return [row for row in csv.DictReader(lines) if row["complete"] == "true"]
@@ -36,6 +39,9 @@ def best(rows: Sequence[Row]) -> str:
 
     Each unit is followed by the median iteration at which a trial first met the criterion, in thousands. A cell is
     ``none`` if no trial was solved.
+
+    Raises:
+        ValueError: if a range has no row of an operation.
 
     Example:
         >>> row = {"label_range": "U[1,2]", "operation": "mul", "model": "NMU", "seeds": "25", "solved": "24"}
@@ -69,9 +75,10 @@ def every(rows: Sequence[Row]) -> str:
 
 
 def by_size(rows: Sequence[Row]) -> str:
-    """Return a table of the trials solved by number of hidden units, with a line for each value of the other columns.
+    """Return a table of the trials solved by number of hidden units, for at least one row.
 
-    The number is followed by the median iteration at which a trial first met the criterion, in thousands.
+    There is a line for each combination of the labels that vary, see `_VARIED`. A number of trials is followed by the
+    median iteration at which one first met the criterion, in thousands.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "18", "solved_at_median": "14000.0"}
@@ -93,7 +100,7 @@ def _lines(
     column_of: Callable[[Row], str],
     text_of: Callable[[Row], str],
 ) -> list[list[str]]:
-    """Return a line for each combination of values, in ascending order."""
+    """Return a line for each combination of values that occurs, in the order in which values first occur."""
     values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in names]):

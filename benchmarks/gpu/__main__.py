@@ -51,7 +51,7 @@ class CheckError(Exception):
 def _words(words: Sequence[str] | None) -> Namespace:
     known = parser(__doc__, rounds=3, seconds=0.2)
     known.add_argument("--only", nargs="+", choices=[*PARTS, FIGURE], default=list(PARTS), metavar="PART")
-    known.add_argument("--emulated", action="store_true", help="as little as shows that it runs, on the CPU")
+    known.add_argument("--emulated", action="store_true", help="smoke test on the CPU, with minimal sizes")
     known.add_argument("--workers", type=int, help="processes that compile; default: by cores")
     known.add_argument("--models-s", type=float, default=270.0, help="after so long, models are left out")
     known.add_argument("--results", type=Path, default=figure.RESULTS, help="folder for the figure's files")
@@ -71,11 +71,11 @@ def _words(words: Sequence[str] | None) -> Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and check, and return the exit code."""
+    """Measure and check; return 0, 1 if a part failed, or 2 without a suitable GPU."""
     arguments = _words(words)
     reason = None if arguments.emulated else machine.without_gpu()
     if reason is not None:
-        tell(f"benchmarks.gpu: nothing was measured: {reason}; --emulated shows on the CPU that it runs")
+        tell(f"benchmarks.gpu: nothing was measured: {reason}; --emulated runs a smoke test on the CPU")
         return 2
     here, much = (machine.EMULATION, sizes.tiny()) if arguments.emulated else (machine.gpu(), sizes.full())
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
-    """Compile, and run each part in a process: a fault or a hang doesn't stop the other parts."""
+    """Compile, and run each part in a process; return 1 if a part failed, else 0.
+
+    A fault or a hang doesn't stop the other parts.
+    """
     began = time.perf_counter()
     tell(f"{here.name}: {here.about()}")
     for line in speed.estimates(here):
@@ -103,7 +106,7 @@ def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
 
 
 def _apart(name: str, arguments: Namespace) -> bool:
-    """Run a part in a process, and return True if it succeeded."""
+    """Run a part in a process, within the time limit, and return True if it succeeded."""
     words = ["--no-apart", "--only", name, *(["--emulated"] if arguments.emulated else [])]
     for option in ("out", "rounds", "seconds", "workers", "models_s", "results", "study"):
         words += [f"--{option.replace('_', '-')}={getattr(arguments, option)}"]
@@ -120,7 +123,7 @@ def _apart(name: str, arguments: Namespace) -> bool:
 
 
 def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
-    """Compile all kernels in parallel before anything is measured; a compile error recurs in the part itself."""
+    """Compile all kernels in parallel, into the cache; an error is printed, and recurs in the part itself."""
     only, tasks = set(arguments.only), {}
     if "checks" in only:
         cells = [*(much.checked(shape) for shape in (*much.bits, *much.alone)), much.distribution]
@@ -141,7 +144,7 @@ def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
                 tell(f"  {number} after {time.perf_counter() - began:.0f} s")
     except Exception:
         tell(traceback.format_exc())
-        tell("  what is still to be compiled is compiled where it is needed, which takes longer")
+        tell("  remaining kernels are compiled on first use")
     tell(f"  done after {time.perf_counter() - began:.0f} s")
 
 
@@ -190,7 +193,7 @@ def _table(name: str, here: Machine, much: Sizes, arguments: Namespace, about: d
 
 
 def _more(name: str, here: Machine, much: Sizes, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return further notes on a part."""
+    """Return and print a part's further notes: the goals for ``models``, the clock under load for ``floor``."""
     if name == "models":
         reached = speed.wanted(found)
         tell(f"  wanted of NMU 100 2: {reached or 'it was not measured'}")

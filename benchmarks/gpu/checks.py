@@ -75,7 +75,9 @@ def bits(cells: Sequence[Cell], seeds: int, updates: int, blocks: Devices, *, fi
 
 
 def different(first: Mapping[str, npt.NDArray[Any]], second: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    """Return the names of arrays that differ in a bit or exist in one set only; all NaNs are equal.
+    """Return the names of arrays that differ in a bit, the shape or the type; all NaNs are equal.
+
+    If the sets have different names, return only the names that one of them lacks.
 
     Example:
         >>> zero = np.zeros(2, np.float32)
@@ -107,7 +109,10 @@ def _sharing(cell: Cell) -> list[Cell]:
 
 
 def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Compare weights, moments and errors after some updates with the emulation's."""
+    """Yield a row for each shape: whether weights, moments and errors after some updates equal the emulation's.
+
+    The check fails, too, if all trials have weights of NaN.
+    """
     cells = [sizes.checked(shape) for shape in sizes.bits]
     expected = spread(partial(_emulated, updates=sizes.updates), cells, workers)
     for shape, cell, bits_ in zip(sizes.bits, cells, expected, strict=True):
@@ -120,7 +125,7 @@ def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, An
 
 
 def _alone(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """Compare a trial's bits alone with those in a large pack."""
+    """Yield a row for each shape: whether a trial has the same bits alone as in a large pack."""
     for shape in sizes.alone:
         cell, place = sizes.checked(shape), (2 * sizes.among) // 3
         alone = bits([cell], 1, sizes.updates, machine.blocks(), first=place)
@@ -140,7 +145,7 @@ def _solved(training: Training) -> int:
 
 
 def _distribution(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """Compare the success rate with the fused CPU engine's, by Fisher's exact test."""
+    """Yield a row: whether the success rate agrees with the fused CPU engine's, by Fisher's exact test."""
     cell, n = sizes.distribution, sizes.seeds
     pack = new_pack(cell, n)
     here = _solved(machine.start(pack))

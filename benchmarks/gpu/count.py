@@ -186,6 +186,7 @@ def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
 
     Raises:
         AssertionError: if the weights differ from the emulation's.
+        ValueError: if the machine code has an unsupported instruction.
     """
     block, arrays = block_of(cell, trials)
     (after_first, _), (after_second, weights) = (issued(machine, block, _ITERATION, count) for count in (1, 2))
@@ -202,6 +203,7 @@ def count(hidden: int, trials: int, machine: Machine) -> Counted:
 
     Raises:
         AssertionError: if the weights differ from the emulation's.
+        ValueError: if the machine code has an unsupported instruction.
     """
     cell = published_cell("NMU", 100, hidden)
     layout = block_of(cell, 1)[0].layout
@@ -232,7 +234,7 @@ def table(found: Sequence[Counted]) -> str:
 
 
 def updated(page: str, made: str) -> str:
-    r"""Return the page with the table between its marks.
+    r"""Return the page with the table between its marks; without the marks, the page is unchanged.
 
     Example:
         >>> updated("<!-- counted -->\n| old |\n<!-- end -->\n", "| new |")

@@ -38,7 +38,7 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
 
 
 def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> list[dict[str, str]]:
-    """Copy the report's files to a folder, with their provenance in source.json.
+    """Copy the report's files, those that exist, to a folder, with their provenance in source.json.
 
     Returns:
         The rows of the comparison with published cells; empty if the study repeats none of them.

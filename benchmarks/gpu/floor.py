@@ -103,7 +103,7 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
                 lap(0.1)
         return float(asked.result()[0])
     except Exception as error:  # useful, but a failure must not cost the measurements
-        tell(f"  nobody says what the clock is: {error}")
+        tell(f"  can't read the clock: {error}")
         return None
 
 
@@ -111,7 +111,7 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
 
 
 def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
-    """Return the measurement of drawing and adding up the inputs of a trial's batch, in seconds."""
+    """Return the measurement of drawing and adding up the inputs of a trial's batch, in seconds of wall-clock time."""
     layout = _layout(cell)
     work, blocks = (_emulated if machine.emulated else _on_gpu)(machine, layout, registers)
     work(1)
@@ -216,7 +216,7 @@ def _on_gpu(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[
 
 
 def _emulated(machine: Machine, layout: Layout, registers: int) -> tuple[Callable[[int], None], int]:
-    """Return a function that draws in one block on the CPU."""
+    """Return a function that draws in one block on the CPU a number of times, and the number of blocks, 1."""
     run, (keys, numbers, out) = _draw_loop(layout), draw_arguments(layout, 1)
     x, a = np.ones(layout.size(1), np.float32), np.zeros((layout.threads, layout.totals), np.float32)
     return lambda count: run(count, keys, numbers, out, x, a), 1

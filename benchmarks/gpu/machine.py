@@ -66,7 +66,12 @@ class Machine:
         return GpuEngine(emulated=self.emulated)
 
     def blocks(self, registers: int | None = None, most: int | None = None) -> Devices:
-        """Return the constructor of a pack's blocks; with None, the engine chooses registers or trials of a block."""
+        """Return the constructor of a pack's blocks.
+
+        Args:
+            registers: registers of a thread; None to let the engine choose them. The emulation ignores them.
+            most: maximum number of trials in a block; None to let the engine choose it.
+        """
         if self.emulated:
             # The compared blocks have other options: a check that these don't affect the bits.
             return partial(EmulatedBlocks, backwards=True, most=most)
@@ -75,7 +80,7 @@ class Machine:
         return partial(CudaBlocks, registers=registers, most=most)
 
     def at_once(self, cell: Cell, registers: int | None = None) -> int:
-        """Count the trials that the device trains at once, in full blocks.
+        """Count the trials that the device trains at once, in full blocks; the emulation has one a multiprocessor.
 
         Args:
             cell: the trials' cell.
@@ -88,7 +93,7 @@ class Machine:
         return trials_at_once(_layout(cell), registers)
 
     def start(self, pack: Pack, registers: int | None = None, most: int | None = None) -> Training:
-        """Begin a pack; see `blocks` for the options."""
+        """Start to train a pack, and return the training; see `blocks` for the options."""
         return GpuTraining(self.engine.name, pack, self.device, None, self.blocks(registers, most))
 
     def estimate(self, slots: float, share: float = 1.0) -> float:

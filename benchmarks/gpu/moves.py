@@ -23,7 +23,7 @@ def _move(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) 
 def _clear(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
     def step(warp: Warp, mask: Any) -> None:
         if operands[1] != "SRZ":
-            raise ValueError(f"CS2R of {operands[1]} isn't known")
+            raise ValueError(f"unsupported instruction: CS2R of {operands[1]}")
         for k in range(1 if "32" in flags else 2):
             warp.set(operands[0], np.uint32(0), mask, k)
 
@@ -54,7 +54,7 @@ def _select(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]
 def _packed(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
     """Make a constant of two halves: the only use of HFMA2 here."""
     if operands[1:3] != ("-RZ", "RZ"):
-        raise ValueError("HFMA2 is known as a constant only")
+        raise ValueError("unsupported instruction: HFMA2 that isn't a constant")
     high, low = (int(np.float16(float(text)).view(np.uint16)) for text in operands[3:5])
     return lambda warp, mask: warp.set(operands[0], np.uint32(high << 16 | low), mask)
 

@@ -18,7 +18,7 @@ def steps(code: Code) -> list[Step]:
     """Return a function for each instruction of a kernel.
 
     Raises:
-        ValueError: if an instruction is unknown.
+        ValueError: if an instruction is unsupported; for some operands, the returned function raises it.
     """
     return [_step(instruction, code) for instruction in code.instructions]
 
@@ -30,14 +30,14 @@ def _step(instruction: Instruction, code: Code) -> Step:
     if plain in _CONTROL:
         return lambda warp, mask: None
     if plain not in _STEPS:
-        raise ValueError(f"the instruction {'.'.join(instruction.name)} isn't known to benchmarks/gpu/operations.py")
+        raise ValueError(f"unsupported instruction: {'.'.join(instruction.name)}; see benchmarks/gpu/operations.py")
     make = _STEPS[plain]
     operands = tuple(_label(text, code) for text in instruction.operands)
     return make(frozenset(instruction.name[1:]), operands, instruction.name[1:])
 
 
 def _label(text: str, code: Code) -> str:
-    """Turn a label's address into its place in the code."""
+    """Replace the low word of a label's address by its place in the code, its high word by 0, and no other operand."""
     found = re.search(r"32@(lo|hi)\(\((?:\w+ \+ )?([.\w]+)@srel\)\)", text)
     if found is None:
         return text
@@ -126,7 +126,7 @@ def _lea(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -
             low, high = _u64(warp.word(a)), _u64(warp.word(words[0]))
             shifted = ((high << _BITS | low) << by) >> _BITS & _LOW
             if "SX32" in flags:
-                raise ValueError("LEA.HI.X.SX32 isn't known")
+                raise ValueError("unsupported instruction: LEA.HI.X.SX32")
         else:
             shifted = _u64(warp.word(a)) << by & _LOW
         total = shifted + _u64(warp.word(b))
@@ -140,7 +140,7 @@ def _lea(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -
 
 
 def _looked_up(table: int, a: Any, b: Any, c: Any) -> Any:
-    """Combine bits by a lookup table of the eight cases."""
+    """Combine the bits of three arrays by a lookup table: bit 4a + 2b + c of `table` is the result."""
     result = a & np.zeros_like(a)
     for case in range(8):
         if table >> case & 1:

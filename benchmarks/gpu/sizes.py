@@ -60,7 +60,7 @@ class Sizes:
     evaluation_rows: int
 
     def evaluated(self, shape: Model) -> Cell:
-        """Return the published cell of a shape, with its published evaluations."""
+        """Return the published cell of a shape, with `evaluate_every` and `evaluation_rows`."""
         changes = {"evaluate_every": self.evaluate_every, "evaluation_rows": self.evaluation_rows}
         return published_cell(*shape).replace(**changes)
 

@@ -41,7 +41,7 @@ class Lap(NamedTuple):
 
 
 def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float], Lap]:
-    """Warm a pack up, and return a function that runs it for some seconds, longer if there are too few evaluations.
+    """Warm a pack up, and return a function that trains it for some seconds, longer if there are too few evaluations.
 
     Args:
         training: a training that has just been started.
@@ -63,7 +63,7 @@ def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float],
 
 
 def evaluation_s(with_evaluations: Lap, update_s: float) -> float:
-    """Compute the seconds of an evaluation: a lap's time beyond its updates.
+    """Compute the seconds of an evaluation, at least 0: a lap's time beyond its updates, by its evaluations.
 
     Example:
         >>> evaluation_s(Lap(seconds=2.0, updates=150, evaluations=5), update_s=0.01)
@@ -187,7 +187,7 @@ def estimates(machine: Machine) -> list[str]:
 
 
 def _make_room(machine: Machine) -> None:
-    """Free the memory of earlier packs of the shape."""
+    """Free the GPU memory of earlier packs."""
     if not machine.emulated:
         torch.cuda.empty_cache()
 
@@ -309,7 +309,10 @@ def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Itera
 
 
 def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
-    """Describe the kernel under a limit: registers, bytes of local memory, blocks that fit on a multiprocessor."""
+    """Return the compiled kernel's registers, bytes of local memory, and blocks that fit on a multiprocessor.
+
+    They are empty texts in the emulation, and where the driver raises an error, which is printed.
+    """
     found = {"registers_used": "", "local_bytes": "", "blocks_by_driver": ""}
     if machine.emulated:
         return found
@@ -322,5 +325,5 @@ def _compiled(machine: Machine, training: Any) -> dict[str, Any]:
             layout.threads, 4 * layout.size(1)
         )
     except Exception as error:
-        tell(f"  the driver doesn't say what was compiled: {error}")
+        tell(f"  can't read the kernel's attributes: {error}")
     return found

@@ -51,7 +51,7 @@ class Code(NamedTuple):
 
 
 def parse(listing: str) -> Code:
-    """Parse a disassembler's listing of one kernel."""
+    """Parse a disassembler's listing of one kernel into its instructions and labels."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     for line in listing.splitlines():
@@ -168,7 +168,10 @@ class Warp:
         return np.logical_not(value) if inverted else value
 
     def set_predicate(self, text: str, value: Any, mask: Any) -> None:
-        """Write a predicate, unless it is the constant true."""
+        """Write a predicate for the threads in `mask`, unless it is the constant true.
+
+        A uniform predicate takes the value of the first of these threads.
+        """
         if text.endswith("T"):
             return
         if text.startswith("U"):
@@ -177,7 +180,7 @@ class Warp:
             np.copyto(self.predicates[int(text[-1])], value, where=mask)
 
     def word(self, text: str, offset: int = 0) -> Any:
-        """Read an operand as uint32; with an offset, the word at that distance in a register pair."""
+        """Read an operand as uint32; with an offset, the word that many words further on, or 0 for a number."""
         text = text.replace(".reuse", "").replace(".64", "")
         if text.startswith("~"):
             return ~np.uint32(self.word(text[1:], offset))
@@ -212,7 +215,11 @@ class Warp:
         return np.uint64(self.word(text)) | np.uint64(self.word(text, 1)) << np.uint64(32)
 
     def set(self, text: str, value: Any, mask: Any, offset: int = 0) -> None:
-        """Write a register: the value is uint32 or float32, per thread or the same for all."""
+        """Write a register for the threads in `mask`, unless it is the constant 0.
+
+        The value is a whole number or float32, per thread or the same for all. A uniform register takes the value of
+        the first thread in `mask`.
+        """
         if text in ("RZ", "URZ"):
             return
         words = np.broadcast_to(np.asarray(value), LANES)
@@ -223,7 +230,7 @@ class Warp:
             np.copyto(self.registers[int(text[1:]) + offset], words, where=mask)
 
     def set_wide(self, text: str, value: Any, mask: Any) -> None:
-        """Write a pair of registers."""
+        """Write a uint64 to a pair of registers, as `set` does."""
         if text not in ("RZ", "URZ"):
             self.set(text, np.asarray(value & np.uint64(_MASK)), mask)
             self.set(text, np.asarray(value >> np.uint64(32)), mask, 1)
@@ -247,7 +254,7 @@ class Warp:
 
 
 def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, block: int = 0) -> Any:
-    """Execute a kernel for one block, and return the count of each instruction over its warps.
+    """Execute a kernel for one block, changing `memory`, and return the count of each instruction over its warps.
 
     Raises:
         AssertionError: if the threads of a warp have diverged at a barrier.

@@ -40,6 +40,7 @@ def resolve(wanted: str, *options: str) -> Lock:
         options: further options of `uv pip compile`.
 
     Raises:
+        FileNotFoundError: if uv isn't installed.
         subprocess.CalledProcessError: if uv fails.
     """
     command = ["uv", "pip", "compile", *_OPTIONS, *options, "-"]
@@ -48,7 +49,7 @@ def resolve(wanted: str, *options: str) -> Lock:
 
 
 def parse(text: str) -> Lock:
-    """Parse the text of a lock."""
+    """Parse the text of a lock into the lines of each package, by its name; other lines are ignored."""
     pins = re.findall(r"(?m)^([\w.-]+)(==.*(?:\n +.*)*)", text)
     return {name: name + details for name, details in pins}
 
@@ -58,6 +59,8 @@ def main() -> None:
 
     Raises:
         SystemExit: if torch-cpu.txt pins another version of torch than the resolved one; nothing is written then.
+        FileNotFoundError: if uv isn't installed; or a lock doesn't exist, without ``--upgrade``.
+        subprocess.CalledProcessError: if uv fails.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     # editables: required by hatchling to build an editable package.

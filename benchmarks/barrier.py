@@ -57,7 +57,9 @@ def share_beyond(weight: float) -> float:
 
 
 def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute the loss (y - t)² and its slopes over a grid of both weights; y is the product of two `INPUT`s' factors.
+    """Compute the loss (y - t)² and its slopes over a grid of both weights.
+
+    y is the product of the factors of two inputs, both `INPUT`.
 
     Args:
         target: t.

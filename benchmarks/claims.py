@@ -106,7 +106,7 @@ def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
 def time(unsolved: float, typical: float, above: float) -> Draw:
     """Return a function that draws `MOST` times to success, with a claimed upper bound of their mean.
 
-    The sample and its lower bound are subtracted from 100,000 iterations, so that greater is better.
+    The sample holds 100,000 iterations minus each time, so that greater is better and the bound is a lower one.
 
     Args:
         unsolved: probability of a trial without success.
@@ -202,7 +202,7 @@ def rng_of(law: str, seed: int) -> Rng:
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a list of a law's row: shares of studies with a wrong decision and of decided claims, and mean seeds."""
+    """Return a law's row, in a list: shares of studies with a wrong decision and of decided claims, and mean seeds."""
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
     test = ClaimTest(LOOKS, ERROR / len(claims))

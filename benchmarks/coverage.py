@@ -142,12 +142,12 @@ def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
 
 
 def beta(rng: Rng, n: int, *, mean: float, precision: float) -> Floats:
-    """Draw from a beta distribution on [0, 1/2]."""
+    """Draw from a beta distribution on [0, 1/2] with this mean; the precision is that of the doubled numbers."""
     return rng.beta(2 * mean * precision, (1 - 2 * mean) * precision, n) / 2
 
 
 def float32(rng: Rng, n: int, *, mean: float, shape: float) -> Floats:
-    """Draw distances of weights from 1, rounded as in float32; some are 0."""
+    """Draw gamma-distributed distances of weights from 1, rounded as in float32: small ones become 0."""
     return np.round(rng.gamma(shape, mean / shape, n) / FLOAT32_SPACING) * FLOAT32_SPACING
 
 

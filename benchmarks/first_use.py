@@ -63,7 +63,7 @@ def run_s(key: Key, kept: Path, seconds: float) -> float:
     """Run a command in a new folder, and return the seconds it took.
 
     Args:
-        key: of `COMMANDS`.
+        key: key of `COMMANDS`.
         kept: compile cache of the keys with `KEPT`; the others get an empty one.
         seconds: ignored.
 

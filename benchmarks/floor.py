@@ -90,7 +90,10 @@ def engine_stream(cell: Cell) -> Work:
 
 
 def portable_stream(cell: Cell) -> Measure:
-    """Return the measurement of `fill_inputs`, for several trials a call, so that the call's own cost is negligible."""
+    """Return a function that measures `fill_inputs`, in microseconds of CPU time per trial-iteration.
+
+    Each call draws for several trials, so that its own cost is negligible.
+    """
     x = np.empty((_TOGETHER, cell.value("input_size"), cell.value("batch_size")), np.float32)
     seeds = np.arange(_TOGETHER, dtype=np.uint64)
     low, width = np.ones((_TOGETHER, 2), np.float32), np.ones(_TOGETHER, np.float32)
@@ -164,7 +167,7 @@ def _splat(builder: Any, kind: Any, number: Any) -> Any:
 
 
 def at_peak(cell: Cell) -> Measure:
-    """Return the measurement of an iteration's multiply-adds at the highest rate this core has.
+    """Return a function that measures an iteration's multiply-adds at this core's highest rate, in microseconds.
 
     It measures two widths of registers, and takes the faster one: some cores lack wide ones, or slow down with them.
     """
@@ -184,7 +187,7 @@ def at_peak(cell: Cell) -> Measure:
 
 
 def by_blas(cell: Cell) -> Measure:
-    """Return the measurement of an iteration's products by numpy's BLAS, including the calls."""
+    """Return a function that measures an iteration's products by numpy's BLAS, with the calls, in microseconds."""
     n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:

@@ -70,7 +70,7 @@ def penalty(units: tuple[str, ...], layers: Any) -> Any:
 
 
 def clipped(units: tuple[str, ...], layers: Any) -> Any:
-    """Clip bounded weights to their limits."""
+    """Return the layers with bounded weights clipped to their limits."""
     return tuple(
         {
             name: jnp.clip(weight, *LIMITS[kind]) if (kind := TRAITS[unit].bounded.get(name)) else weight
@@ -93,7 +93,7 @@ def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
 
 
 def update_of_cell(cell: Cell) -> Callable[..., Any]:
-    """Return the update of one trial: from its state, step size, iteration, rows and targets to its next state."""
+    """Return a function that updates a trial: from state, step size, iteration, rows and targets to the next state."""
     units = tuple(MODELS[cell.model].layers.values())
     strength, start, end = (cell.value(f"sparsity_{name}") for name in ("strength", "start", "end"))
 

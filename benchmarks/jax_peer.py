@@ -14,7 +14,14 @@ _RATE, _BETA_1, _BETA_2, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
 def jax_updates(hidden: int, seeds: int, batch: int, at_once: int) -> Callable[[], object]:
-    """Return a function that makes `at_once` updates of all seeds, of `hidden` units and batches of `batch` rows."""
+    """Return a function that makes `at_once` updates of a network of each seed.
+
+    Args:
+        hidden: hidden units of a network.
+        seeds: number of seeds.
+        batch: rows of a batch.
+        at_once: updates of one call.
+    """
     keys = random.split(random.key(0), seeds)
 
     def initial(number: int, shape: tuple[int, ...], bound: float) -> Any:

@@ -48,7 +48,7 @@ PValue = Callable[..., float]
 def narrowed(
     bounds: Bounds, rate: float, rng: Rng, studies: int, looks: Sequence[int] = LOOKS, failing: float = 0.0
 ) -> tuple[float, float]:
-    """Stop each study at its first interval of at most `HALF_WIDTH` to either side on average, or at the last look.
+    """Stop each study at its first interval with a half-width of at most `HALF_WIDTH`, or at the last look.
 
     Args:
         bounds: bounds the rate.

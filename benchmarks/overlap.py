@@ -180,7 +180,15 @@ CROSSED_LAWS = (
 
 
 def crossed_differences(law: CrossedLaw, shares: Sequence[float], design: Shape, count: int, rng: Rng) -> Floats:
-    """Draw studies, and return the first method's outcomes minus the second's, [studies, init seeds, data seeds]."""
+    """Draw studies, and return the first method's outcomes minus the second's, [studies, init seeds, data seeds].
+
+    Args:
+        law: distribution of the outcomes.
+        shares: shares of variance: of init seeds, of data seeds, and of their combination.
+        design: numbers of init seeds and data seeds.
+        count: number of studies.
+        rng: source of the outcomes.
+    """
     first, second = design
     spreads = np.sqrt(shares)
     values = [

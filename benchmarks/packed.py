@@ -87,7 +87,7 @@ def timed(
 
 
 def plain_loop(hidden: int) -> Measure:
-    """Return the measurement of a trial-iteration of one trial in plain torch."""
+    """Return a function that measures microseconds per iteration of one trial in plain torch."""
     task, network = Spirals(), mlp(hidden)
     optimizer = torch.optim.Adam(network.parameters())
     iteration = 0
@@ -104,7 +104,7 @@ def plain_loop(hidden: int) -> Measure:
 
 
 def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
-    """Return the measurement of a trial-iteration in a pack, in the layout that the proof selects.
+    """Return a function that measures a pack's microseconds per trial-iteration, in the layout that the proof selects.
 
     Raises:
         ValueError: as for `pack_of`.
@@ -114,7 +114,7 @@ def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = F
 
 
 def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bool = False) -> Measure:
-    """Return the measurement of a trial-iteration in a recipe's pack, in the layout that the proof selects.
+    """Return a function that measures microseconds per trial-iteration of a pack, in the layout that the proof selects.
 
     Raises:
         ValueError: if the recipe can't train in packs, or can't be compiled with `is_compiled`.

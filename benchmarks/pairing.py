@@ -69,19 +69,22 @@ def normals(rng: Rng, shape: Shape, *, shared: float) -> tuple[Floats, Floats]:
 
 
 def shifted(rng: Rng, shape: Shape, *, shared: float, by: float) -> tuple[Floats, Floats]:
-    """Draw normal values, the first method's greater by `by` deviations."""
+    """Draw normal values with the correlation `shared`, the first method's greater by `by` deviations."""
     first, second = normals(rng, shape, shared=shared)
     return first + by, second
 
 
 def lognormals(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
-    """Draw log-normal values with σ = 1, the first method's multiplied by a factor."""
+    """Draw log-normal values with σ = 1, the first method's multiplied by `factor`.
+
+    Their logarithms have the correlation `shared`.
+    """
     first, second = normals(rng, shape, shared=shared)
     return factor * np.exp(first), np.exp(second)
 
 
 def accuracies(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
-    """Draw accuracies near 1, independently."""
+    """Draw accuracies near 1 of two independent methods, the first slightly better."""
     return rng.beta(50, 2, shape), rng.beta(40, 2, shape)
 
 
@@ -99,7 +102,7 @@ def always_more(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
 
 
 def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
-    """Draw times to success, log-normal; the first method's are multiplied by a factor.
+    """Draw times to success of two methods by `lognormals`.
 
     About 30% are beyond 1.7, where the tests censor them.
     """
@@ -107,7 +110,10 @@ def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floa
 
 
 def three_times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, ...]:
-    """Draw times to success of three methods, log-normal; the first one's are multiplied by a factor."""
+    """Draw log-normal times to success of three methods, the first one's multiplied by `factor`.
+
+    Their logarithms have the correlation `shared`.
+    """
     common, *own = (rng.normal(size=shape) for _ in range(4))
     drawn = [np.exp(math.sqrt(shared) * common + math.sqrt(1 - shared) * each) for each in own]
     return factor * drawn[0], drawn[1], drawn[2]

@@ -60,7 +60,11 @@ def pool(train: Train, trials: int) -> list[float]:
 
 
 def joblib(train: Train, trials: int) -> list[float]:
-    """Map the seeds over joblib's two processes, and return the losses in their order."""
+    """Map the seeds over joblib's two processes, and return the losses in their order.
+
+    Raises:
+        ImportError: if joblib isn't installed.
+    """
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
     return list(Parallel(n_jobs=CORES)(delayed(train)(seed) for seed in range(trials)))
@@ -74,6 +78,9 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
         trials: number of seeds.
         reuse_actors: True if a process runs several trials; Ray Tune's default is one trial.
         mlflow: True to log to MLflow, in an SQLite database, by Ray Tune's callback.
+
+    Raises:
+        ImportError: if Ray Tune isn't installed.
     """
     import ray
     from ray import tune
@@ -101,6 +108,7 @@ def optuna(train: Train, trials: int) -> list[float]:
 
     Raises:
         AssertionError: if the second process fails.
+        ImportError: if Optuna isn't installed.
     """
     import optuna
 

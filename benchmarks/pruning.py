@@ -128,11 +128,11 @@ class InMemory:
         self._at: dict[int, dict[str, dict[str, float]]] = {}
 
     def add(self, rung: int, cell_id: str, trial_id: str, value: float) -> None:
-        """Record that a trial of a cell has reached a rung."""
+        """Record the value of a trial of a cell at a rung."""
         self._at.setdefault(rung, {}).setdefault(cell_id, {})[trial_id] = value
 
     def values(self, rung: int) -> dict[str, dict[str, float]]:
-        """Return the values at a rung, by cell and trial."""
+        """Return the values at a rung, by cell and trial; empty before the first."""
         return dict(self._at.get(rung, {}))
 
 

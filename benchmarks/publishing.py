@@ -113,7 +113,7 @@ class Publishing:
     def publisher(self, pack: int, packs_a_second: float) -> Callable[[float], Cpu]:
         """Store the trials in packs, and return a function that publishes them and returns the CPU time per trial.
 
-        The measurement raises SystemExit if not everything was published.
+        The function raises SystemExit if not everything was published.
 
         Args:
             pack: trials in a pack.

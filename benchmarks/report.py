@@ -62,7 +62,7 @@ def store(root: Path, planned: Plan) -> None:
 
 
 def _weights(members: Sequence[Trial], random: np.random.Generator) -> list[Weights]:
-    """Return random weights for every trial, of its network's shapes."""
+    """Return random weights for every trial of one cell, of its network's shapes."""
     cell = members[0].cell
     network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size"))
     shapes = {

@@ -130,10 +130,11 @@ def greenwood(times: Floats, solved: Bools) -> Floats:
 
 
 def score(times: Floats, solved: Bools) -> Floats:
-    """Bound the time saved, 1 - mean, by a score interval: Wilson's, if a success saves all.
+    """Bound the mean by a score interval of the time saved, 1 - mean: Wilson's, if a success saves all.
 
-    The interval holds all m with (m - μ)² <= z² (m r - m²)/n'. μ is the mean time saved. r is the ratio of its second
-    to its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's error implies.
+    The time saved is bounded by all m with (m - μ)² <= z² (m r - m²)/n'. μ is its mean. r is the ratio of its second to
+    its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's error implies.
+    Bounds are NaN where the mean is.
     """
     estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)

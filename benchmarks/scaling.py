@@ -109,7 +109,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
 
 
 def iterations_for(cell: Cell, trials: int, seconds: float) -> int:
-    """Choose iterations, whole thousands, so that the trials take about `seconds` on one core; it trains a pack."""
+    """Measure a pack, and choose iterations, whole thousands, so that the trials take about `seconds` on one core."""
     us = training(FusedEngine(), new_pack(cell, trials))(min(1.0, seconds))
     return max(1, round(seconds / (trials * us * 1e-6) / _EVALUATE_EVERY)) * _EVALUATE_EVERY
 

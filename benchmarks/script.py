@@ -46,7 +46,7 @@ _MORE: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 
 
 def script_cells(models: Sequence[str]) -> list[Cell]:
-    """Return the cells to compare: each model's multiplication on the simple task, and those of `_MORE`."""
+    """Return the cells to compare: each model's multiplication on the simple task, and its cells of `_MORE`."""
     cases = [("simple", model, {"operation": "mul"}) for model in models]
     cases += [(task, model, dict(values)) for task, model, values in _MORE if model in models]
     return [

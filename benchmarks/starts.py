@@ -49,7 +49,7 @@ _PACK = 250
 
 
 def cell_of(hidden_size: int, init: str = "shared", **values: Any) -> Cell:
-    """Return a cell of the hidden-size study's NMU."""
+    """Return a cell of the hidden-size study's NMU, with this size, initialisation and further hyperparameters."""
     return canonical_cell("arithmetic", "NMU", {"operation": "mul", "hidden_size": hidden_size, "init": init, **values})
 
 
@@ -184,7 +184,7 @@ def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
 
 
 def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
-    """Write a row for each start: hidden units, seed, negative factors, also rounded up to even, and the forecast."""
+    """Write a CSV row for each start: hidden units, seed, negative factors rounded up to even, and the forecast."""
     rows = [
         f"{size},{seed},{count},{expected}\n"
         for size, of_size in starts.items()

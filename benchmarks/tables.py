@@ -58,7 +58,10 @@ def engine_table(rows: Sequence[Row]) -> str:
 
 
 def engine_peers_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each shape, pack size and number of cells that share a seed."""
+    """Return a table with a line for each shape, pack size and number of cells that share a seed.
+
+    A line has the times of the plain loop, torch, JAX and the fused engine, and the latter's speed-ups.
+    """
     plain = {_shape(row): row for row in rows if row["engine"] == "plain loop"}
     lines = []
     for key, ways in _packs(rows).items():
@@ -117,7 +120,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def packed_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each width of the network and pack size."""
+    """Return a table with a line for each width of the network and pack size: times, speed-ups and goal."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
@@ -127,7 +130,7 @@ def packed_table(rows: Sequence[Row]) -> str:
 
 
 def larger_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each network and pack size."""
+    """Return a table with a line for each network and pack size: times and speed-ups."""
     titles = {
         "network": "network", "pack": "trials in a pack", "us_packed": "packed, us", "us_compiled": "compiled, us",
         "us_jax": "JAX, us", "times_torch": "compiled: time, times packed", "times_jax": "compiled: time, times JAX's",
@@ -171,7 +174,7 @@ def pruning_table(rows: Sequence[Row]) -> str:
 
 
 def presets_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each model of a preset."""
+    """Return a table with a line for each model of a preset: times, speed-ups and goal."""
     titles = {
         "preset": "preset", "model": "model", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_alone": "pack of one, us", "us_packed": "packed, us", "us_compiled": "compiled, us",
@@ -201,7 +204,7 @@ def script_table(rows: Sequence[Row]) -> str:
 
 
 def floor_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each part, for the floor and for the engine."""
+    """Return a table with a line for each part, for the floor and for the engine: its time, also beside the floor's."""
     lines = [
         [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
          number(row["times_the_floor"])]
@@ -211,7 +214,7 @@ def floor_table(rows: Sequence[Row]) -> str:
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each way and number of cores."""
+    """Return a table with a line for each way and number of cores: speed, efficiency and seconds."""
     columns = (
         "trial_iterations_per_s",
         "efficiency",
@@ -226,7 +229,7 @@ def scaling_table(rows: Sequence[Row]) -> str:
 
 
 def aggregate_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each file and number of cells."""
+    """Return a table with a line for each file and number of cells: seconds and peak memory of a report."""
     lines = [
         [row["file"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "start_s", "peak_mib")]
@@ -263,13 +266,13 @@ def publishing_table(rows: Sequence[Row]) -> str:
 
 
 def first_use_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each command and state of the compile cache."""
+    """Return a table with a line for each command and state of the compile cache: its seconds."""
     lines = [[row["command"], row["machine"] or "–", _spread(row, "whole_s")] for row in rows]
     return markdown(["command", "machine", "seconds, median and range"], lines, 2)
 
 
 def function_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each way to run the function."""
+    """Return a table with a line for each way to run the function: its milliseconds."""
     lines = [
         [row["what"], f"{int(row['times']):,}", *(f"{float(row[name]):.3g}" for name in ("ms", "least_ms"))]
         for row in rows
@@ -278,7 +281,7 @@ def function_table(rows: Sequence[Row]) -> str:
 
 
 def trial_peers_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each way to run trials and each duration."""
+    """Return a table with a line for each way to run trials and each duration: seconds, overhead and target."""
     lines = []
     for row in rows:
         spreads = [_spread(row, name) if row[name] else "–" for name in ("total_s", "ms_a_trial")]
@@ -319,7 +322,7 @@ def _way(name: str) -> str:
 
 
 def report_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each set of formats."""
+    """Return a table with a line for each set of formats: seconds and peak memory of a report."""
     lines = [
         [row["asked"], f"{int(row['trials']):,}", f"{int(row['cells']):,}"]
         + [number(row[name]) for name in ("whole_s", "user_s", "peak_mib")]
@@ -329,7 +332,7 @@ def report_table(rows: Sequence[Row]) -> str:
 
 
 def scale_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each run of the driver."""
+    """Return a table with a line for each run of the driver: packs, seconds and memory."""
     lines = [
         [row["what"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "ms_a_pack")]
@@ -341,7 +344,7 @@ def scale_table(rows: Sequence[Row]) -> str:
 
 
 def queue_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each number of workers."""
+    """Return a table with a line for each number of workers: requests a second, and CPU time for each."""
     lines = [
         [f"{int(row['workers']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("requests_a_second", "requests_a_second_least", "requests_a_second_most")]
@@ -352,7 +355,7 @@ def queue_table(rows: Sequence[Row]) -> str:
 
 
 def nodes_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each study."""
+    """Return a table with a line for each study: packs, seconds, and trials lost or trained twice."""
     lines = [
         [row["study"], row["nodes"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "packs_a_second")]
@@ -364,7 +367,7 @@ def nodes_table(rows: Sequence[Row]) -> str:
 
 
 def tracking_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each kind of MLflow."""
+    """Return a table with a line for each kind of MLflow: cost of publishing, and response times."""
     counts = ("published", "there")
     seconds = (
         "runs_per_s", "publisher_cpu_ms", "training_slower", "rerun_s", "sync_s",
@@ -395,7 +398,7 @@ def whole_table(rows: Sequence[Row]) -> str:
 
 
 def coverage_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each interval and distribution, with a column for each number of seeds."""
+    """Return a table with a line for each interval and distribution: its coverage for each number of seeds."""
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -537,7 +540,7 @@ def _ways(title: str, rows: Sequence[Row], measure: str) -> str:
 
 
 def _as_code(way: str) -> str:
-    """Format a function's name, the first word, as code."""
+    """Format the text up to the first comma as code, if it names a function of `study.statistics`."""
     name, comma, details = way.partition(",")
     return f"`{name}`{comma}{details}" if hasattr(statistics, name) else way
 
@@ -545,7 +548,7 @@ def _as_code(way: str) -> str:
 def errors_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each law.
 
-    A line has the rate of studies with a wrong verdict, and the share of decided claims.
+    A line has the rate of studies with a wrong verdict, the share of decided claims, and the mean seeds of a cell.
     """
     lines = [
         [row["law"], row["claims"], _percent(row["wrong"], 2), _percent(row["decided"], 2), number(row["mean_seeds"])]

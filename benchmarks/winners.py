@@ -71,7 +71,10 @@ def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) ->
 
 
 def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float = 0.5, questions: int = 1) -> Any:
-    """Draw trials of methods on the same seeds, at one or several questions, as columns."""
+    """Draw trials of methods on the same seeds, at one or several questions, as columns.
+
+    All have the success rate `rate`. The latent normal numbers of a seed have the correlation `alike`.
+    """
     columns: dict[str, list[Any]] = {"question": [], "model": [], "seed": [], "outcome": []}
     for question in range(questions):
         solved = _successes(rng, methods, seeds, rate, alike)

@@ -104,9 +104,9 @@ def listening() -> list[tuple[str, int, str]]:
 
 
 def end_all() -> None:
-    """End all our processes by SIGTERM, and by SIGKILL those that still run ten seconds later; return once they end.
+    """End all our processes by SIGTERM, and by SIGKILL those that still run ten seconds later.
 
-    It returns after ten more seconds in any case.
+    It waits for their end, for at most ten seconds after each signal.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process, _ in processes():

@@ -33,6 +33,8 @@ _PORTS = [
 class Service:
     """The parts of the service, started one after the other.
 
+    Environments, clients and requests need the secrets that `start_all` makes.
+
     Args:
         folder: folder of all files. Its path must be short: it holds Ray's sockets.
     """

@@ -109,7 +109,11 @@ def _lines(
 
 
 def updated(page: str) -> str:
-    """Return the page with its current tables, each between its two marks."""
+    """Return the page with its current tables, each between its two marks.
+
+    Raises:
+        FileNotFoundError: if a mark names a file that doesn't exist.
+    """
     writers = {"best": best, "all": every, "sizes": by_size}
     return _TABLE.sub(lambda match: f"{match[1]}\n{writers[match[2]](cells(match[3]))}\n\n{match[4]}", page)
 

@@ -245,7 +245,14 @@ def updated(page: str, made: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Count, print the table, and write it with ``--write``; return 2 without a disassembler, else 0."""
+    """Count, print the table, and write it with ``--write``; return 2 without a disassembler, else 0.
+
+    Raises:
+        FileNotFoundError: if the assembler, ptxas, isn't installed.
+        RuntimeError: if the assembler or the disassembler fails.
+        AssertionError: if the weights differ from the emulation's.
+        ValueError: if the machine code has an unsupported instruction.
+    """
     known = ArgumentParser(description="Count the instructions of the fused GPU engine, without a GPU.")
     known.add_argument("--nvdisasm", default="nvdisasm", metavar="FILE", help="NVIDIA's disassembler; default: PATH's")
     known.add_argument("--hidden", type=int, nargs="+", default=_HIDDEN)

@@ -86,7 +86,7 @@ def _function(flags: frozenset[str], operands: tuple[str, ...], names: tuple[str
 
 
 def _division_check(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    """Make the check for quotients that need more than the usual steps."""
+    """Return the step of FCHK: it sets a predicate where a quotient needs more than the usual steps."""
 
     def step(warp: Warp, mask: Any) -> None:
         a, b = np.abs(warp.number(operands[1])), np.abs(warp.number(operands[2]))

@@ -62,7 +62,7 @@ def _shape_rows(machine: Machine, shape: Model, arguments: Namespace) -> Iterato
 
 
 def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) -> Iterator[dict[str, Any]]:
-    """Make the rows of a shape, from seconds a trial-iteration."""
+    """Yield and print the rows of a shape, from the seconds a trial-iteration of the engine and of each draw."""
     draw = min(s for name, s in second.items() if name != "engine")
     products = 1 / machine.estimate(
         cell.value("batch_size") * cell.value("input_size") * cell.value("hidden_size") / _WARP
@@ -111,7 +111,7 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
 
 
 def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
-    """Return the measurement of drawing and adding up the inputs of a trial's batch, in seconds of wall-clock time."""
+    """Return a function that measures the wall-clock seconds to draw and add up the inputs of a trial's batch."""
     layout = _layout(cell)
     work, blocks = (_emulated if machine.emulated else _on_gpu)(machine, layout, registers)
     work(1)

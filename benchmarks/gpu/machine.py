@@ -106,7 +106,7 @@ class Machine:
         return ISSUED * self.multiprocessors * self.clock_hz * share / slots
 
     def about(self) -> dict[str, Any]:
-        """Return notes on the device for the results."""
+        """Return the device's name, multiprocessors and clock; for a GPU also capability, driver and CUDA packages."""
         found: dict[str, Any] = {
             "gpu": self.name,
             "multiprocessors": self.multiprocessors,
@@ -133,7 +133,11 @@ def without_gpu() -> str | None:
 
 
 def gpu() -> Machine:
-    """Return the current GPU as a `Machine`."""
+    """Return the current GPU as a `Machine`.
+
+    Raises:
+        ImportError: if the package cuda-core isn't installed.
+    """
     from cuda.core import Device
 
     device = Device(torch.cuda.current_device())

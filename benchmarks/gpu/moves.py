@@ -52,7 +52,7 @@ def _select(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]
 
 
 def _packed(flags: frozenset[str], operands: tuple[str, ...], _: tuple[str, ...]) -> Step:
-    """Make a constant of two halves: the only use of HFMA2 here."""
+    """Return the step of HFMA2, which packs two half-precision constants; raise ValueError for other operands."""
     if operands[1:3] != ("-RZ", "RZ"):
         raise ValueError("unsupported instruction: HFMA2 that isn't a constant")
     high, low = (int(np.float16(float(text)).view(np.uint16)) for text in operands[3:5])

@@ -103,7 +103,7 @@ def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
 
 
 def _model(machine: Machine, shape: Model, sizes: Sizes, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure a shape in packs that fill the device once and twice, beside the other engines."""
+    """Measure a shape in packs that fill the device once and twice, beside other engines, and return a row for each."""
     cell, looked = published_cell(*shape), sizes.evaluated(shape)
     at_once = machine.at_once(cell)
     measures: dict[tuple[str, int], Callable[[float], Any]] = {}

@@ -204,7 +204,7 @@ def script_table(rows: Sequence[Row]) -> str:
 
 
 def floor_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each part, for the floor and for the engine: its time, also beside the floor's."""
+    """Return a table with a line for each part, the floor and the engine: its time, and the multiple of the floor's."""
     lines = [
         [row["part"], row["hidden_size"], row["cells_a_seed"] or "–", number(row["us_per_iteration"]),
          number(row["times_the_floor"])]
@@ -475,7 +475,8 @@ def tests_table(rows: Sequence[Row]) -> str:
 def tuned_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each law and truth, in percent.
 
-    A line has the winners named by the first two ways, right ones if there are any, and the first way's coverage.
+    A line has the winners named by the first two ways, right ones if the methods differ, else false ones, and the first
+    way's coverage.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
@@ -875,7 +876,7 @@ PAGES = (
 
 
 def source(note: Path) -> str:
-    """Describe the origin of results in a sentence, and for `until` the number of trials saved."""
+    """Describe the origin of results, from their JSON file, in a sentence; for `until` with the trials saved."""
     found = labelled(json.loads(note.read_text()))
     versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
     packages = ", ".join(

@@ -40,7 +40,10 @@ def _cases(rows: Sequence[Row]) -> str:
 
 
 def curvature_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each quantity, with a column for each observation and second layer."""
+    """Return a table with a line for each quantity, with a column for each observation and second layer.
+
+    An empty value becomes ``none``, and one that the rows lack a dash.
+    """
     columns = list(dict.fromkeys((row["observation"], row["second"]) for row in rows))
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in rows:

@@ -186,6 +186,7 @@ class Service:
 
         Raises:
             ServiceError: if it fails, with its error output.
+            FileNotFoundError: if the program isn't installed.
         """
         words = [str(word) for word in command]
         done = subprocess.run(

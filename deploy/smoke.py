@@ -63,7 +63,7 @@ def study(service: Service, *words: str) -> str:
 
 
 def statuses(service: Service) -> list[str]:
-    """List the states of the cluster's jobs; empty if it doesn't answer."""
+    """List the states of the cluster's jobs; empty if it doesn't answer with status 200."""
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}
     status, body = service.ask(f"{service.cluster}/api/jobs/", headers)
     return [job["status"] for job in json.loads(body)] if status == 200 else []

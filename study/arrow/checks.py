@@ -41,6 +41,7 @@ def complaint(results: pa.Table) -> str | None:
             several chunks.
 
     Raises:
+        KeyError: if one of these columns is missing.
         ValueError: if a hyperparameter's JSON or range can't be decoded.
 
     Example:
@@ -57,7 +58,7 @@ def complaint(results: pa.Table) -> str | None:
 
 
 def names_complaint(schema: pa.Schema) -> str | None:
-    r"""Describe the first unprintable name of a column, a hyperparameter or a metric; None if all are printable.
+    r"""Describe the first unprintable or too long name of a column, a hyperparameter or a metric; None without one.
 
     Example:
         >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))

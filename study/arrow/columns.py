@@ -112,7 +112,7 @@ def metrics_of(table: pa.Table | pa.Schema) -> list[str]:
 
 
 def with_metrics(results: pa.Table, names: Iterable[str]) -> pa.Table:
-    """Append a column of nulls for each named metric that the results lack."""
+    """Append a column of nulls for each named metric, unless the results have a column of this name."""
     for name in names:
         if name not in results.column_names:
             field = Meaning(METRIC, name, NUMBER).field(())

@@ -70,6 +70,10 @@ def encoded(values: Sequence[Any], kind: str) -> pa.Array:
         values: the values.
         kind: a kind that fits them all, as `kind_of` returns it.
 
+    Raises:
+        KeyError: if the kind is unknown.
+        ValueError, TypeError, OverflowError: if a value doesn't fit the kind.
+
     Example:
         >>> encoded([1, "a", None], "json").to_pylist()
         ['1', '"a"', None]

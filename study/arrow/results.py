@@ -58,7 +58,7 @@ def table_results(table: pa.Table) -> list[Result]:
     """Convert a table back to results; null metrics are left out.
 
     Raises:
-        ValueError: if a trial has no outcome, as in `trials_table`.
+        ValueError: if a trial has no outcome, as in `trials_table`, or if a JSON or range can't be decoded.
     """
     fields = [decoded(table[column], "") for column in RESULT_COLUMNS]
     metric_columns = [(c.name, name) for name, c in _columns(table).items() if c.role == METRIC]

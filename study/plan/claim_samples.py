@@ -33,7 +33,7 @@ class ClaimedTrials:
         return self._trials[cell]
 
     def is_pending(self, cell: Cell) -> Flags:
-        """Return True for each missing trial, and for each trial that references haven't judged yet."""
+        """Return True for each planned trial that is missing, or that references haven't judged yet."""
         trials, spec = self.trials_of(cell), self._plan.spec
         is_pending = trials.is_pending
         if spec.has_success:
@@ -41,11 +41,11 @@ class ClaimedTrials:
         return is_pending & ~self.is_unplanned(cell)
 
     def is_failed(self, cell: Cell) -> Flags:
-        """Return True for each trial that failed by an error, so that its number is unknown."""
+        """Return True for each planned trial that failed by an error, so that its number is unknown."""
         return self.trials_of(cell).is_failed & ~self.is_unplanned(cell)
 
     def is_unplanned(self, cell: Cell) -> Flags:
-        """Return True for each seed that a rule other than ``claims`` hasn't planned."""
+        """Return True for each seed that a rule other than ``claims`` hasn't planned; all False without such a rule."""
         is_claims_rule = self._plan.spec.seed_design.rule in ("", "claims")
         planned = len(self._seeds) if is_claims_rule else len(self._plan.seeds(cell))
         return np.arange(self.trials_of(cell).rows.size) >= planned

@@ -23,13 +23,19 @@ def with_whole_draws(count: int, draws: int) -> int:
 
 
 def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
-    """Divide a group into parts whose sizes differ by at most one."""
+    """Divide a group, in order, into `count` parts whose sizes differ by at most one."""
     edges = [len(group) * i // count for i in range(count + 1)]
     return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> list[tuple[Trial, ...]]:
-    """Divide a group into `count` parts of about equal cost: between draws, or within them if there are too few."""
+    """Divide a group into `count` parts of about equal cost: between draws, or within them if there are too few.
+
+    Args:
+        group: the trials; at least `count`.
+        count: the number of parts.
+        family: as for `make_packs`.
+    """
     cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
     draws = by_draw(group, family)
     costs = [sum(cost_us[trial.cell] for trial in trials) for trials in draws]

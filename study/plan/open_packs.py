@@ -64,7 +64,7 @@ class OpenPacks:
         return [pack for part in self._parts[pack_id] for pack in self.ending_with(part.id)]
 
     def end(self, pack_id: str) -> None:
-        """Record the end of a pack and of its parts."""
+        """Record the end of a pack and of its parts; a no-op if it has ended."""
         self._open.pop(pack_id, None)
         for part in self._parts.pop(pack_id, ()):
             self.end(part.id)

@@ -25,6 +25,7 @@ def shape_key(cell: Cell) -> ShapeKey:
 
     Raises:
         ValueError: if no installed family has the cell's task.
+        InputError: if the family can't be imported.
     """
     return (cell.task, *family_of(cell).shape(cell))
 

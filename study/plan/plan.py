@@ -126,7 +126,7 @@ def make_plan(spec: Spec) -> Plan:
 
     Raises:
         InputError: if the study is too large (`study.spec.check_limits`), if a cell of `different_from` has no
-            counterpart, or if `compare` names a factor that isn't swept.
+            counterpart, or if `compare` has a name that isn't swept, or an incomplete `at`.
 
     Example:
         >>> from study.spec import parse_spec
@@ -147,7 +147,7 @@ def make_plan(spec: Spec) -> Plan:
 
 
 def _check_compared(spec: Spec, planned: Sequence[Cell], labels: Mapping[str, Mapping[str, str]]) -> None:
-    """Check that cells differ in the names under `compare`; raise InputError otherwise."""
+    """Check that cells differ in each name under `compare`, and that `at` is complete; raise InputError otherwise."""
     if not spec.compare:
         return
     keys = varying(planned, labels)

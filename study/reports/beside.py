@@ -21,13 +21,13 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
     Args:
         rows: the results of the study.
-        summaries: the same results, with their cells.
+        summaries: the same results, with their cells, in the same order.
 
     Returns:
         A dictionary; None if there are more than `MOST_ROWS` cells:
 
-        - ``same``: the values of the hyperparameters that all cells share, by name
-        - ``keys``: the names of the other hyperparameters
+        - ``same``: the values that all cells share, by name: task, model and hyperparameters
+        - ``keys``: the names of the others
         - ``titles``: the titles of both, by name
         - ``columns``: the titles of the results
         - ``rows``: for each cell its id, its name, its values of `keys` and its texts of `columns`
@@ -51,13 +51,16 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
 
 def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return the titles of all hyperparameters by name, sorted, from the results of `beside` for several studies."""
+    """Return the titles of all hyperparameters by name, sorted, from the results of `beside` for several studies.
+
+    If studies have different titles for a name, the last study's is returned.
+    """
     merged = {name: title for study in studies for name, title in study["titles"].items()}
     return dict(sorted(merged.items()))
 
 
 def _columns(rows: ResultRows) -> list[Column]:
-    """Lay out the seeds, the success rate or else the main metric, and the median time to success."""
+    """Lay out the seeds, the success rate or else the main metric, and the median time to success, where known."""
     summaries, name = rows.summaries, rows.main_metric
     columns = [table.seeds_column("seeds", summaries)]
     if rows.has_rates:

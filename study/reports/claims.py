@@ -26,7 +26,7 @@ _MOST_EXACT = 1e4
 
 
 def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Return a sentence with the number of claims by verdict, or the text of a single claim; empty without claims."""
+    """Return a sentence with the number of claims by verdict, or one claim's verdict and text; empty without any."""
     count = len(verdicts)
     if not count:
         return ""
@@ -40,14 +40,17 @@ def claims_sentence(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def verdict_line(verdict: ClaimVerdict) -> str:
-    """Write a verdict with its claim, trials and seconds of training."""
+    """Write a verdict with its claim, trials and training time, and failed seeds and earlier judgements, if any."""
     cost = f"{words.count_of(verdict.trials, 'trial')}, {words.duration(verdict.training_s)} of training"
     failed = f"; {words.count_of(verdict.failed, 'seed')} failed, with unknown numbers" if verdict.failed else ""
     return f"{_WORDS[verdict.state]}: {verdict.claim.text} ({cost}{failed}{judged_before(verdict)})"
 
 
 def judged_before(verdict: ClaimVerdict) -> str:
-    """Write the numbers of seeds at earlier judgements of a claim; empty without any."""
+    """Return a clause on earlier judgements that raised a claim's error rate; empty without any.
+
+    It begins with a semicolon, and has the numbers of seeds at these judgements and the error rate.
+    """
     if not verdict.looked_before:
         return ""
     seeds = words.join_and([f"{count:,}" for count in verdict.looked_before])
@@ -55,12 +58,15 @@ def judged_before(verdict: ClaimVerdict) -> str:
 
 
 def _percent(error: float) -> str:
-    """Write a probability as a percentage, to three digits: 5%, 1.67%."""
+    """Write a probability as a percentage, to at most three digits: 5%, 1.67%."""
     return f"{100 * error:.3g}%"
 
 
 def claims_guarantee(verdicts: Sequence[ClaimVerdict]) -> str:
-    """Return a sentence with the largest error rate of one or more verdicts, and with the sum if there are several."""
+    """Return a sentence with the largest error rate of one or more verdicts, and with the sum if there are several.
+
+    It also says when claims may be judged, by the test of the first verdict.
+    """
     errors = [v.error for v in verdicts]
     error = _percent(max(errors))
     shared = "" if len(errors) == 1 else f", and any of the {len(errors)} claims in at most {_percent(sum(errors))}"
@@ -98,7 +104,10 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, of each claim; rows whose claim isn't shown are marked."""
+    """Lay out one row for each cell, or pair of cells, of each claim; rows for which the claim isn't shown are marked.
+
+    A cell that isn't in `rows` has an empty name.
+    """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 
     def name(cell: Cell | None) -> tuple[str, str]:
@@ -136,7 +145,7 @@ def _estimate(claim: Claim, cell: ClaimedCell) -> str:
 
 
 def _times(evidence: float) -> str:
-    """Write evidence with three digits below 100, as a whole number above, and as a power of ten from 10,000."""
+    """Write evidence to at most three digits below 100, as a whole number from 100, and like 1e+04 from 10,000."""
     if evidence >= _MOST_EXACT:
         return f"{evidence:.0e}"
     return f"{evidence:,.0f}" if evidence >= 100 else f"{evidence:.3g}"

@@ -48,6 +48,10 @@ def notes(table: str, **inserted: str) -> dict[str, ColumnNote]:
             ends of an interval.
         inserted: texts that replace names in angle brackets.
 
+    Raises:
+        KeyError: if a name in angle brackets isn't among `inserted`.
+        ValueError: if a line has no meaning.
+
     Example:
         >>> list(notes("time_lower/upper | 95% | seconds | >= 0"))
         ['time_lower', 'time_upper']
@@ -133,7 +137,10 @@ _BOOTSTRAP = """
 
 
 def of_metric(name: str, metric: Metric) -> dict[str, ColumnNote]:
-    """Describe the columns of a metric averaged over the trials of a row.
+    """Describe the columns of a metric averaged over the trials of a row, by column name.
+
+    A metric with a beta interval has only its mean and the interval's ends; others have median, interquartile mean and
+    number of trials, too.
 
     Args:
         name: the metric's name.

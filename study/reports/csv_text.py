@@ -15,11 +15,14 @@ from study.visible import visible
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = None) -> str:
-    r"""Write rows with full precision; missing values are empty.
+    r"""Return rows as CSV with a header and full precision; missing values are empty.
+
+    Booleans become ``true`` and ``false``. In texts, control characters are made visible, and a text that a spreadsheet
+    would take for a formula gets an apostrophe in front.
 
     Args:
         rows: each maps columns to values.
-        header: the columns; None for those that occur in the rows.
+        header: the columns; None for those that occur in the rows, in order of first occurrence.
 
     Example:
         >>> csv_text([{"a": 0.5, "b": True}, {"a": None}])
@@ -34,7 +37,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
 
 def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str = "{}") -> dict[str, Any]:
-    """Return a row's key values, after its cell id if it is a cell.
+    """Return a row's key values by key, after its ``cell_id`` if it is a cell; ranges are formatted as texts.
 
     Args:
         rows: all rows.

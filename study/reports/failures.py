@@ -19,7 +19,7 @@ _AGAIN = "They failed the same way in the run before: find the cause before you 
 
 
 def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, retry: str = "study run") -> list[str]:
-    """List the reasons, the most frequent first, with one traceback and advice; empty without failures.
+    """List the first `MOST_REASONS` reasons as lines, with the first one's traceback, and advice; empty without any.
 
     Args:
         failures: the reasons, the most frequent first.
@@ -45,7 +45,10 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
 
 
 def example(failure: Failure, rows: ResultRows) -> str:
-    """Name up to three cells with the most failed trials, and one of these trials."""
+    """Return a text that names up to three cells with the most failed trials of a reason, and an example trial.
+
+    Cells that aren't in `rows`, or have no name there, are left out.
+    """
     names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
     by_count = sorted(failure.cells.items(), key=lambda cell: -cell[1])
     cells = [(*names[cell_id], count) for cell_id, count in by_count if cell_id in names]

@@ -24,10 +24,10 @@ from study.summaries.summary import Summary
 
 
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
-    """Describe the statistics columns of cells.csv, after cell_id, labels (label_...) and hyperparameters.
+    """Describe the statistics columns of cells.csv by name; they follow cell_id, labels and hyperparameters.
 
-    Only columns that the rows can fill are included: rates need a success criterion, and times need a solved trial.
-    Metrics of series are in series.csv.
+    Only columns that the rows can fill are included: rates need a success criterion; times need a known time to
+    success, or a known censoring time. Metrics of series are only in series.csv, except the main metric and named ones.
 
     Args:
         summaries: the rows.
@@ -63,7 +63,9 @@ _TYPES = {
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per cell: id, labels, hyperparameters and statistics; None where a value is missing.
+    """Make one row per cell: id, labels (``label_AXIS``), hyperparameters and statistics.
+
+    A hyperparameter with a statistic's name becomes ``NAME (hyperparameter)``.
 
     Args:
         summaries: the cells with their results.
@@ -91,11 +93,11 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
 
 
 def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per group: its key columns, the statistics, and the published estimators' numbers.
+    """Make one row per group: its key columns, the statistics, and the published estimators' numbers if it has them.
 
     Args:
         groups: the groups.
-        by: the key columns, whose values are written unchanged.
+        by: the key columns, whose values are written unchanged; one with a statistic's name replaces the statistic.
         named_metrics: as for `statistics_columns`.
     """
     error = published_error(metrics_of(groups)) if any(group.as_published for group in groups) else None
@@ -107,12 +109,16 @@ def groups_rows(groups: Sequence[GroupSummary], by: pa.Schema, named_metrics: Co
 
 
 def to_csv(rows: DataRows) -> str:
-    """Write rows with full precision; missing values are empty."""
+    """Return rows as CSV with the schema's columns, as `csv_text` writes them."""
     return csv_text(rows.rows, rows.schema.names)
 
 
 def to_parquet(rows: DataRows) -> bytes:
-    """Write rows with their types; missing values are null."""
+    """Return rows as a Parquet file with the schema's types; missing values are null.
+
+    Raises:
+        pyarrow.ArrowException: if a value doesn't fit its column's type.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows.records, rows.schema), sink, compression="zstd")
     return bytes(sink.getvalue())
@@ -157,7 +163,7 @@ def tests_rows(contrasts: Contrasts) -> list[dict[str, Any]]:
 
 
 def _cell_columns(cells: Sequence[Cell], statistics: Collection[str]) -> dict[str, pa.Array]:
-    """Return task, model and each hyperparameter as a column; a name that a statistic has gets a suffix."""
+    """Return task, model and each hyperparameter as a column; one with a statistic's name gets a suffix."""
     kinds = {"task": "text", "model": "text", **kinds_of(cells)}
     return {
         f"{name} (hyperparameter)" if name in statistics else name: encoded(
@@ -188,7 +194,10 @@ def _statistics_types(names: Iterable[str]) -> list[tuple[str, pa.DataType]]:
 
 
 def comparison_rows(rows: ResultRows, against: Comparisons) -> list[dict[str, Any]]:
-    """Return one mapping per compared row: its keys, its numbers, and those of its counterpart."""
+    """Return one mapping per compared row, with the columns of comparison.csv.
+
+    They are the row's keys, its numbers and its counterpart's, and the test of their difference.
+    """
     return [_comparison_row(rows, c, against) for c in against.comparisons]
 
 

@@ -94,20 +94,26 @@ class IndexEntry:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The numbers of trials done and planned; of a running study from its heartbeat, if it has one."""
+        """The numbers of trials done and planned, from the heartbeat if there is one with a number of trials."""
         beat = self.heartbeat
         return (beat.done, beat.trials) if beat is not None and beat.trials else (self.done, self.trials)
 
     @property
     def states(self) -> str:
-        """The study's states for the page's filter, separated by spaces."""
+        """The study's states for the page's filter, separated by spaces.
+
+        The first is ``unreadable``, ``finished`` or ``unfinished``; ``running`` and ``failures`` follow if they apply.
+        """
         done, trials = self.progress
         is_done = "unreadable" if self.error else "finished" if trials and done >= trials else "unfinished"
         return " ".join([is_done, *(["running"] if self.holder else []), *(["failures"] if self.failed else [])])
 
     @property
     def training(self) -> Sequence[str]:
-        """One line for each cell in training: trials, progress and the metric so far."""
+        """One line for each cell that the heartbeat lists as training, and a line that counts the others, if any.
+
+        A line has the number of trials, and the progress and the metric's mean if known. Empty without a heartbeat.
+        """
         beat = self.heartbeat
         if beat is None:
             return []
@@ -145,7 +151,7 @@ class StoreIndex:
 
 
 def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S) -> str:
-    """Write the page; all inserted text is escaped.
+    """Return the index as one HTML page; all inserted text is escaped.
 
     Args:
         index: the content.
@@ -169,7 +175,7 @@ def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S
 
 
 def write_index(path: Path, index: StoreIndex, at: datetime) -> Path:
-    """Write the page to a file, replacing an earlier index; the arguments are those of `index_page`.
+    """Write the page to a file, replacing an earlier index, and return the path; arguments are as for `index_page`.
 
     Raises:
         InputError: if the file exists and isn't an index.

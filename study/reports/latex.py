@@ -50,7 +50,7 @@ _COUNTS = ("seeds", "solved", "finished", "stopped", "diverged", "failed")
 
 
 def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
-    """Write a tabular, ready to be put into a table environment.
+    """Return the table of results as a tabular, ready to be put into a table environment.
 
     Args:
         rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
@@ -80,7 +80,7 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Escape a text for LaTeX.
+    r"""Escape a text for LaTeX, with white space as single spaces.
 
     Example:
         >>> print(escape("50% of a_b {c}"))
@@ -136,7 +136,8 @@ def number_column(
         below: the column's own title below a shared one, as plain text.
         unit: the unit, as plain text.
         is_rate: whether to write percentages.
-        is_scaled: whether a power of ten that all numbers share moves to the unit.
+        is_scaled: whether a power of ten that all numbers share moves to the unit; thousands and smaller numbers are
+            then all in thousands.
     """
     powers = {_power(text) for text in column.texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
     # Columns with thousands and smaller numbers are scaled to thousands.
@@ -166,7 +167,7 @@ def heading(text: str) -> str:
 
 
 def _power(text: str) -> int:
-    """Return the power of ten in the text of an estimate."""
+    """Return the power of ten in the text of an estimate, such as 3 for ``13.7k``; 0 without one."""
     (_, unit), *_ = _NUMBER.findall(text)
     return _POWERS.get(unit) or int(unit.removeprefix("e") or 0)
 
@@ -257,7 +258,10 @@ def _intervals(rows: ResultRows) -> str:
 
 
 def _body(rows: ResultRows, columns: Sequence[Column]) -> list[str]:
-    """Write the rows; with several keys, a repeated first value is written once, below a rule."""
+    """Write the rows; with several keys, a first value that adjacent rows share is written once, below a rule.
+
+    Rows aren't grouped so if rows with the same first value are apart.
+    """
     lines: list[str] = []
     firsts = [values[0] if values else None for values in rows.values]
     # Group only if equal values are adjacent and at least two are equal.

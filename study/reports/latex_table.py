@@ -56,7 +56,8 @@ def fitting(keys: Sequence[Column], columns: Sequence[Column], parts: Iterable[S
     Args:
         keys: the columns that are always kept.
         columns: all other columns, in order.
-        parts: columns that are chosen together, the most important first. The first part is always chosen.
+        parts: columns that are chosen together, the most important first. The first part with a column is always
+            chosen, each other part only if it fits beside those chosen before.
     """
     chosen: list[Column] = []
     for part in parts:
@@ -67,14 +68,14 @@ def fitting(keys: Sequence[Column], columns: Sequence[Column], parts: Iterable[S
 
 
 def body_line(texts: Iterable[str]) -> str:
-    """Write a row of a tabular."""
+    """Return a row of a tabular from the texts of its cells."""
     return " & ".join(texts) + " \\\\"
 
 
 def tabular(
     columns: Sequence[Column], body: Iterable[str] | None = None, *, comments: Sequence[str], note: str = ""
 ) -> str:
-    """Write a tabular, ready to be put into a table environment.
+    """Return a tabular, ready to be put into a table environment, below its comments.
 
     Args:
         columns: all columns, from left to right.

@@ -18,7 +18,7 @@ _ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|`*_<>
 
 
 def markdown(findings: Findings, figures: Sequence[Drawn] = (), parts: Parts | None = None) -> str:
-    """Write the sections as Markdown.
+    """Return a report as Markdown: name, question, headline, and all sections but those that only a page shows.
 
     Args:
         findings: the findings.

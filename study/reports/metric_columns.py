@@ -23,7 +23,9 @@ STATISTICS = (
 
 
 def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
-    """List the metrics to show: those of solved trials if there are success rates, and others with a value.
+    """List the single metrics to show: those of solved trials if there are success rates, others if they have a value.
+
+    Metrics of all ended trials count as others. The names are in the rows' order.
 
     Args:
         rows: the rows.
@@ -56,7 +58,7 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
 
     Args:
         rows: the rows.
-        name: the metric's name.
+        name: the metric's name, a key of `rows.metrics`.
         most: the number of rows to lay out; None for all.
         is_narrow: whether it is for a terminal.
     """
@@ -77,7 +79,10 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
 
 
 def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
-    """Return a row's values of the columns in `columns.of_metric`, and None in columns that the metric doesn't use."""
+    """Return a row's values of the columns in `columns.of_metric`, from the summaries of its metrics by name.
+
+    Columns that a metric doesn't use, and missing numbers, are None.
+    """
     row: dict[str, float | None] = {}
     for name, summary in metrics.items():
         row |= {f"{name}_mean": summary.mean, **ends(f"{name}_", summary.mean_interval)}

@@ -35,7 +35,7 @@ def _summaries(rows: ResultRows, name: str) -> list[MetricSummary]:
 
 
 def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, float]:
-    """Return up to `most` evenly spaced places of a series by metric, with the first and the last place."""
+    """Return up to `most` evenly spaced places of a series by metric: the first one, and from two on the last one."""
     at = dict(zip(series.metrics, series.places, strict=True))
     return {name: at[name] for place in spread(len(at), most) for name in [list(at)[place]]}
 
@@ -81,7 +81,7 @@ def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
 
 
 def series_latex(rows: ResultRows, *, command: str) -> str:
-    """Write a tabular for each series, with as many places as fit a paper's column; empty without series.
+    """Return a tabular for each series, with one or more places, as fit a paper's column; empty without series.
 
     Args:
         rows: the results.

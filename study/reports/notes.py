@@ -13,7 +13,11 @@ _MOST_TITLES = 3
 
 
 def times_notes(rows: ResultRows) -> list[str]:
-    """Note rows with trials that ended unsolved before the restriction time of the mean time to success."""
+    """Note rows with trials that ended unsolved before the restriction time of the mean time to success.
+
+    Returns:
+        A note with these rows, and one with those that have no mean time for this reason; empty without such trials.
+    """
     early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
     if not early:
         return []
@@ -32,7 +36,8 @@ def times_notes(rows: ResultRows) -> list[str]:
 def metric_notes(rows: ResultRows) -> list[str]:
     """Note rows with trials that ended without a finite value of a metric, so that its means omit them.
 
-    A series counts as missing if it lacks a value at any place. Metrics that the same trials lack share a note.
+    Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. A series counts as
+    missing if it lacks a value at any place. Metrics that the same trials lack share a note.
     """
     titles: dict[tuple[str, str], list[str]] = {}
     single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}

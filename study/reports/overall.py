@@ -16,7 +16,10 @@ _MOST_OTHERS = 5
 
 
 def overall_table(overall: Overall) -> TextTable:
-    """Lay out one row for each method: interquartile mean, and probabilities of being better than other methods."""
+    """Lay out one row for each method: interquartile mean, and probabilities of being better than other methods.
+
+    With more than five methods, each is compared only with the best one.
+    """
     methods, write = overall.methods, words.metric_notation(overall.metric)
     columns = [
         names_column("method", [method.name for method in methods]),
@@ -70,7 +73,10 @@ def methods_rows(overall: Overall) -> list[dict[str, Any]]:
 
 
 def profiles_rows(overall: Overall) -> list[dict[str, Any]]:
-    """Return one mapping for each method and threshold, in increasing order, with the columns of profiles.csv."""
+    """Return one mapping for each method and threshold, with the columns of profiles.csv.
+
+    Thresholds increase, after a first row without a threshold for the share below all of them.
+    """
     return [
         {"metric": overall.name, "method": method.name, "from": start, "share": share, **ends("share_", band)}
         for method in overall.methods

@@ -31,7 +31,9 @@ _CODES = {"solved": "s", "unsolved": "u", "finished": "e", "stopped": "p", "dive
 
 
 def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -> str:
-    """Write the page; all inserted text is escaped.
+    """Return the report as one HTML page; all inserted text is escaped.
+
+    The table of results has the usual statistics, whatever `report.columns` says.
 
     Args:
         report: the report's content.

@@ -52,7 +52,7 @@ def _counts(references: References) -> str:
 
 
 def _bounds(rows: ResultRows, findings: ReferenceFindings, cell: str) -> str:
-    """Write the bounds of a question's metrics."""
+    """Write the judging bounds of up to three metrics, from the references in a cell."""
     rates = [r for r in findings.rates if r.cell_id == cell and r.kind == findings.criterion.kind]
     is_higher = findings.criterion.higher_is_better
     texts = [f"{_title(rows, r.metric)} {'≤≥'[is_higher[r.metric]]} {words.measure(r.bound)}" for r in rates]
@@ -86,7 +86,7 @@ def bounds_note(findings: ReferenceFindings) -> str:
 
 
 def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int, Sequence[BoundRate]]]:
-    """Yield for each row and metric the rates by both bounds."""
+    """Yield the row index and the rates by both bounds, for each cell and metric with rates."""
     row_of = _rows_of(rows)
     for first in range(0, len(findings.rates), len(KINDS)):
         bounds = findings.rates[first : first + len(KINDS)]

@@ -37,7 +37,8 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
     Args:
         findings: the findings; a `Report` adds the sections that only a page shows.
         parts: collects the sections that fail, and holds earlier failures for the notes; None to raise.
-        figures: the names of the drawn figures.
+        figures: the names of the drawn figures. The first that no section names comes before all sections but warnings,
+            the others in a section of their own.
     """
     main_sections = _make_sections(_MAKERS, findings, parts, figures)
     placed = {name for section in main_sections for name in section.every_figure()}
@@ -58,7 +59,7 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
 
 def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
-    """Return the sections that a terminal and a notebook show after the results."""
+    """Return the sections with content that a terminal and a notebook show after the results; `parts` as above."""
     return _make_sections(_BRIEF, findings, parts, [])
 
 
@@ -369,13 +370,13 @@ _TESTS = {
 
 
 def _test_names(findings: Sequence[Finding]) -> str:
-    """Describe the tests of findings."""
+    """Describe the tests that findings used, each once; empty without tests."""
     used = dict.fromkeys(finding.test for finding in findings if finding.test)
     return "; ".join(dict.fromkeys(_TESTS.get(name, name) for name in used))
 
 
 def _pairs_note(pairs: Sequence[Finding]) -> str:
-    """Describe the tests of pairs, and the fewest seeds that can decide."""
+    """Describe the tests of pairs, and the fewest seeds that can decide, if a pair has too few."""
     enough = ""
     if any(not finding.has_enough_seeds for finding in pairs):
         least = statistics.seeds_needed(LEVEL / max(1, *(finding.family for finding in pairs)))

@@ -87,7 +87,7 @@ def advice(shares: Sequence[SourceShares]) -> str:
 
 
 def sources_sentence(shares: Sequence[SourceShares]) -> str:
-    """Write the sources' shares of the variance of success, with their range over cells; empty without rates."""
+    """Write the first two sources' shares of the variance of success, as ranges over cells; empty without any."""
     of_success = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS]
     percentages: dict[str, list[float]] = {}
     for row_shares in of_success:

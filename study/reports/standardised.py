@@ -16,7 +16,7 @@ _MOST_UNSEEN = 0.05
 
 
 def rates_table(rows: ResultRows, standardisation: Standardisation) -> TextTable:
-    """Lay out the raw and the standardised rate, one row for each row of the results."""
+    """Lay out the raw and the standardised rate, one row for each row with judged trials."""
     rates = standardisation.rates
     columns = [
         names_column("row", [rows.name(rate.row) or "all" for rate in rates]),

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 def summaries_table(
     rows: ResultRows, *, is_narrow: bool = False, most: int | None = None, is_full: bool = False
 ) -> TextTable:
-    """Lay out one row a summary: its keys, then the statistics, each beside the published estimator's number.
+    """Lay out one row a summary: its keys, then the statistics, with any numbers of the published estimators.
 
     Rows that lack trials are marked. Columns without information are left out: counts (diverged, failed) that are all
     zero, unmeasured seconds, and success rates without a success criterion.
 
     Args:
         rows: the summaries, in order.
-        is_narrow: whether to omit, for a terminal, the restricted mean, the intervals of metrics of solved trials,
-            and all other metrics but the means of the first few.
+        is_narrow: whether to omit, for a terminal, the restricted mean, seconds to success, beta intervals of metrics,
+            and all but the means of the first few metrics of ended trials.
         most: the number of rows to lay out; None for all.
         is_full: whether to include counts that are all zero, and times that repeat others.
     """
@@ -116,7 +116,7 @@ def key_columns(rows: ResultRows, indices: Iterable[int], keys: Sequence[str] | 
     Args:
         rows: all rows.
         indices: the indices of the rows to lay out, which may repeat.
-        keys: the keys to lay out; None for all.
+        keys: the keys to lay out, among those of `rows`; None for all.
     """
     chosen = list(indices)
     return [
@@ -132,7 +132,7 @@ def key_columns(rows: ResultRows, indices: Iterable[int], keys: Sequence[str] | 
 
 
 def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
-    """Lay out restricted means; a common limit is in the title, several limits are in the cells."""
+    """Lay out restricted means, none without a limit; a common limit is in the title, several are in the cells."""
     untils = [s.time_to_success_until for s in summaries]
     distinct = {until for until in untils if until is not None}
     if not distinct:
@@ -385,7 +385,7 @@ def _p(value: float | None) -> tuple[str, float | None]:
 
 
 def _estimate(finding: Finding, write: Notation, *, is_probability: bool) -> tuple[str, float | None]:
-    """Write the estimate of a finding; blank if it is of the other kind."""
+    """Return the text and value of a finding's estimate; an en dash and None if it is of the other kind."""
     value = finding.estimate if finding.is_probability is is_probability else None
     return write(value, None if value is None else finding.interval), value
 

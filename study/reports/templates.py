@@ -25,6 +25,9 @@ def template(
         script: the page's script, the only one that a browser runs on it.
         filters: filters for the template, besides those of all pages.
         more: other names for the template.
+
+    Raises:
+        jinja2.TemplateNotFound: if the folder has no such template.
     """
     environment = Environment(
         loader=PackageLoader("study.reports", "."),
@@ -50,5 +53,5 @@ def template(
 
 
 def asset(name: str) -> str:
-    """Read a style sheet or a script of this folder."""
+    """Read a style sheet or a script of this folder; raises FileNotFoundError if there is none of this name."""
     return resources.files("study.reports").joinpath(name).read_text(encoding="utf-8")

@@ -39,7 +39,11 @@ class Column:
 
     @property
     def entries(self) -> list[tuple[str, str, bool, bool]]:
-        """By row: the text, its value ("" if that is the text), `is_number`, and True if it is the best."""
+        """By row: the text, a number's digits for sorting, `is_number`, and True if it is the best.
+
+        The digits are empty for other values, and if they are the text itself. A column without values raises
+        ValueError.
+        """
         are_numbers = (isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
         return [
             (text, f"{value:.17g}" if is_number and str(value) != text else "", self.is_number, row in self.best)
@@ -68,7 +72,7 @@ class TextTable:
 
     @property
     def names(self) -> list[str]:
-        """The key columns of each row as one text; empty if there is one key column."""
+        """The key columns of each row as one text, without missing keys; an empty list with one key column or none."""
         if self.keys < 2:
             return []
         titles = [f"{column.title} " if column.is_number else "" for column in self.columns[: self.keys]]

@@ -81,9 +81,10 @@ def write_report(
     """Write a report's files; a figure or file that fails is left out, and all others are written.
 
     Args:
-        folder: the folder to write to, created if missing. Files that an earlier report wrote there are replaced.
+        folder: the folder to write to, created if missing unless `is_ours`. Files that an earlier report wrote there
+            are replaced, or deleted if they are unchanged and the report has no such content any more.
         report: the report, with at least one row.
-        formats: the formats of `FORMATS` to write; files of other formats are left unchanged.
+        formats: the formats of `FORMATS` to write; others are ignored, and their files are left unchanged.
         is_ours: whether the folder belongs to the store, so that files with the names of a report's files may be
             overwritten.
         parts: collects the parts that fail; None to raise an error that names them after all others are written.
@@ -95,6 +96,7 @@ def write_report(
         ReportError: if a part failed, and `parts` is None.
         ValueError: if the report has no row.
         InputError: if a file that no report has written would be overwritten.
+        OSError: if a file can't be written, or `is_ours` and the folder doesn't exist.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
@@ -133,7 +135,10 @@ def _write_all(
     *,
     is_ours: bool,
 ) -> list[Path]:
-    """Write the named files that have content, and delete the others if an earlier report wrote them."""
+    """Write the named files that have content, and delete the others if they are as an earlier report wrote them.
+
+    Raises InputError, before any change, if a file that no report has written would be overwritten.
+    """
     made: dict[str, bytes] = {}
     # The page and the Markdown file name the failed parts, so they are made last.
     for name in sorted((name for name in names if name in contents), key=lambda name: name in _LAST):
@@ -176,7 +181,7 @@ def _digest(path: Path) -> str:
 
 
 def write_page(path: Path, text: str) -> Path:
-    """Replace a page atomically.
+    """Replace a page atomically, and return its path; terminal control characters are made visible.
 
     Raises:
         OSError: if the page can't be written.
@@ -185,7 +190,7 @@ def write_page(path: Path, text: str) -> Path:
 
 
 def _as_bytes(content: bytes | str | None) -> bytes:
-    """Encode a text, with terminal control characters made visible."""
+    """Encode a text, with terminal control characters made visible; bytes are unchanged, None is empty."""
     return content if isinstance(content, bytes) else visible(content or "").encode()
 
 

@@ -62,7 +62,7 @@ _OF_SUCCESS: Mapping[str, Objective] = {
 
 
 def objectives_of(names: Sequence[str], metrics: Mapping[str, Metric]) -> tuple[Objective, ...]:
-    """Return objectives by their names: those of success, and any metrics.
+    """Return objectives by their names: those of success, or else metrics; raises KeyError for any other name.
 
     Example:
         >>> for one in objectives_of(["val_mse", "accuracy"], {"val_mse": Metric(), "accuracy": Metric(
@@ -173,7 +173,9 @@ def ranked(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int
 
 
 def front(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]:
-    """Return the indices of the candidates that no other dominates, sorted by the first objective.
+    """Return the indices of the candidates that no other dominates, the best by the first objective first.
+
+    Equal candidates don't dominate each other, so all of them are returned.
 
     Example:
         >>> front([(0.9, 50.0), (0.5, 10.0), (0.4, 20.0)], objectives_of(["success_rate", "solved_at"], {}))

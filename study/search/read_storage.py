@@ -98,7 +98,7 @@ def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
 
 @contextmanager
 def _opened(storage: str) -> Iterator[Any]:
-    """Open an existing storage: Optuna would create a missing one."""
+    """Open an existing storage; raise InputError if it is missing or can't be read, since Optuna would create it."""
     is_url = "://" in storage
     path = Path(storage.removeprefix(_SQLITE)) if not is_url or storage.startswith(_SQLITE) else None
     if path is not None and not path.is_file():
@@ -161,7 +161,7 @@ def _read(study: optuna.Study) -> OptunaStudy:
 
 
 def _domain(distributions: Sequence[BaseDistribution]) -> dict[str, Any]:
-    """Return the range that covers all distributions of a parameter."""
+    """Return the range that covers all distributions of a parameter; choices if categorical, or a single number."""
     first: Any = distributions[0]
     if isinstance(first, CategoricalDistribution):
         return {"choices": list(first.choices)}

@@ -37,7 +37,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
 
 
 def applied(values: Mapping[str, Any], inapplicable: Collection[str], family: Family) -> dict[str, Any]:
-    """Return the applicable values; inapplicable hyperparameters are None if the family leaves them out of calls."""
+    """Return the values without inapplicable hyperparameters, or with None for these if the family leaves them out."""
     applying = {name: value for name, value in values.items() if name not in inapplicable}
     return {**applying, **dict.fromkeys(inapplicable if family.leaves_out else ())}
 
@@ -53,7 +53,13 @@ def cell_of_point(spec: Spec, model: str, point: Point) -> Cell:
 
 
 def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:
-    """Return a study's distinct cells, in the file's order, each with its labels by axis."""
+    """Return a study's distinct cells, in the file's order, each with its labels by axis.
+
+    A cell of several points has only the labels that all of them share.
+
+    Raises:
+        ValueError: if the task doesn't exist with the values of a point.
+    """
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.model_tables):
         for point in points(model_level(spec, index)):

@@ -21,13 +21,13 @@ _CELL_KEYS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "
 
 
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
-    """Return the problems of a study, each mistake once.
+    """Return the problems of a study, at most one for each place; if conditions form a cycle, only the cycles.
 
     Args:
         spec: the study.
         document: the file, with the line of each value.
-        unread: hyperparameters with invalid values, and `model` or `claims` if these are invalid; checks that depend
-            on them are skipped.
+        unread: hyperparameters with invalid values, and `model`, `ranges` or `claims` if these are invalid; checks that
+            depend on them are skipped.
     """
     if cycles := list(_cycles(spec)):  # cells aren't defined then
         return [document.problem(path, message) for path, message in cycles]

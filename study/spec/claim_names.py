@@ -48,7 +48,7 @@ class ClaimNames:
 
     @cached_property
     def ambiguous(self) -> dict[str, set[str]]:
-        """The hyperparameters that share a value, by that value."""
+        """The swept hyperparameters that share a textual value, by that text."""
         names_by_value: dict[str, set[str]] = {}
         for cell in self._cells:
             for name, text in self._values(cell):

@@ -76,7 +76,7 @@ class Claim:
     def limits(self) -> tuple[float, float] | None:
         """The limits of the quantity; None for a metric judged by its median.
 
-        Such a metric lacks a limit, or has a resolution, since its values differ by factors.
+        Such a metric lacks a limit, has equal limits, or has a resolution, since its values differ by factors.
         """
         if self.quantity == SUCCESS_RATE:
             return 0.0, 1.0
@@ -98,7 +98,7 @@ def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | 
 
     Args:
         spec: the study; `claim_mistakes` must yield nothing for it.
-        cells: its cells, if they are known already.
+        cells: its cells, if they are known already; used only with `labels`.
         labels: their labels, by cell id and axis.
     """
     if not spec.claims:
@@ -200,7 +200,7 @@ class _Cells:
         return ClaimNames(self.cells, self.labels, self._fields, self.spec.family.titles)
 
     def _resolved(self, name: str, key: str) -> tuple[tuple[Cell, ...], frozenset[str]]:
-        """Return the cells of a name, and the fields whose values it states."""
+        """Return the cells of a name, and the fields whose values it states; raise ClaimError if it has no cell."""
         meanings = [(cell, self._names.meaning(cell, name)) for cell in self.cells]
         cells = tuple(cell for cell, fields in meanings if fields is not None)
         if not cells:

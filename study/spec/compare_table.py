@@ -15,7 +15,7 @@ _KEYS = ("factor", "at", "tune")
 
 
 def _names(value: object) -> object:
-    """Return a name, or a list of names, as a tuple."""
+    """Return a name, or a list of names, as a tuple without repeats; raise ValueError for anything else."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError(

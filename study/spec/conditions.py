@@ -90,7 +90,7 @@ class Conditions:
         return list(ordered)
 
     def __or__(self, own: Conditions) -> Conditions:
-        """Return the union with another level's conditions; those take precedence."""
+        """Return the union with another level's conditions; for the same hyperparameter, the other level's holds."""
         return Conditions({**self.allowed, **own.allowed})
 
     def without(self, names: Iterable[str]) -> Conditions:

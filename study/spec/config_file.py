@@ -16,6 +16,9 @@ _OPEN = "???"
 def with_config_file(document: Document, folder: pathlib.Path) -> str:
     """Add the values of the study file's configuration file to its fixed hyperparameters, in place.
 
+    Values that the study file sets take precedence. The key `config` is removed, and mistakes in the configuration file
+    are added to the document's problems. Only studies of functions and programs have such a file.
+
     Args:
         document: the study file, normalized.
         folder: the folder to which the configuration file's path is relative.

@@ -17,7 +17,7 @@ Digests = Mapping[str, Mapping[str, str]]
 
 
 def named_data(data: Any, fields: Mapping[str, Hyperparameter], folder: Path) -> Iterator[tuple[Place, Any]]:
-    """Read each data file that a study file names, once.
+    """Read each data file that a study file names, once, and copy it to the data cache.
 
     Args:
         data: the study file's data.
@@ -25,7 +25,10 @@ def named_data(data: Any, fields: Mapping[str, Hyperparameter], folder: Path) ->
         folder: the folder of the study file.
 
     Yields:
-        The place in the file, and the field's name with its data, or an error message.
+        The place in the file; and the field's name with its data, or an error message if it can't be read.
+
+    Raises:
+        OSError: if the cache can't be written.
     """
     kinds = {name: declared.data for name, declared in fields.items() if declared.data is not None}
     seen = set()
@@ -47,7 +50,7 @@ def _read(name: str, path: str, kind: DataFile, folder: Path) -> tuple[str, Sour
 
 
 def with_digests(data: Any, digests: Digests) -> None:
-    """Replace paths of data files by their digests, in place.
+    """Replace paths of data files by their digests, in place; other values stay.
 
     Example:
         >>> data = {"task": {"file": "a.csv"}, "grid": {"file": ["a.csv", "example"]}}

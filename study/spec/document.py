@@ -71,7 +71,7 @@ class Document:
 
 
 def where(path: Path) -> str:
-    """Format a place, with list items counted from 1.
+    """Format a place, with list items counted from 1; ``study file`` for the top.
 
     Example:
         >>> where(("zip", "schedule", 2, "sparsity_end"))
@@ -83,6 +83,8 @@ def where(path: Path) -> str:
 
 def read(content: bytes | str) -> Document:
     """Read YAML into plain data; mistakes are in the document's `problems`.
+
+    Without readable YAML, `data` is None. Of a key that is given twice, the first value is kept.
 
     Args:
         content: the file's content; bytes must be UTF-8.
@@ -189,6 +191,8 @@ def _scalar(node: yaml.Node) -> Any:
 def read_scalar(text: str) -> Any:
     """Return the value of a plain YAML scalar: None, a boolean, a number, or otherwise the text itself.
 
+    Of more than 400 characters, it is always text.
+
     Example:
         >>> [read_scalar(text) for text in ("1e6", "010", "no", "null", "2001-01-02", "0-99")]
         [1000000.0, 10, 'no', None, '2001-01-02', '0-99']
@@ -227,7 +231,9 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
-    """Write plain data as YAML that `read` reads back to equal data.
+    """Return plain data as YAML that `read` reads back to equal data, with tuples as lists.
+
+    `read` refuses texts with lone surrogates, and data beyond its limits of size and depth.
 
     Args:
         data: texts, numbers, booleans, None, and lists, tuples and dicts of these.

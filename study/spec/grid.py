@@ -97,7 +97,7 @@ class Point:
 
 
 def common_level(spec: Spec) -> Level:
-    """Return the level of all models."""
+    """Return the hyperparameters that the file sets for all models."""
     fixed: GridValues = {}
     for table, prefix in (*spec.tables, ("fixed", "")):
         for name, value in getattr(spec, table).explicit.items():
@@ -108,7 +108,7 @@ def common_level(spec: Spec) -> Level:
 
 
 def own_level(spec: Spec, index: int) -> Level:
-    """Return the level of a model's own settings."""
+    """Return the hyperparameters that a model's own table sets."""
     model, at = spec.model_tables[index], ("models", index)
     fixed = {name: GridValue(value, (*at, "fixed", name)) for name, value in model.fixed.explicit.items()}
     return Level(fixed, _axes(model, at), _ranges(model, at), _conditions(model))

@@ -168,7 +168,10 @@ def parse_spec(
 
 
 def _spec_of(document: Document, folder: pathlib.Path, declared: Family | None, identify: Identify) -> Spec | None:
-    """Validate the file's values against the declarations of the family or the user's code."""
+    """Validate the file's values against the declarations of the family or the user's code, and return the study.
+
+    Mistakes are added to `document.problems`; the study is None if it can't exist without invalid values.
+    """
     if not isinstance(document.data, dict):
         if not document.problems:
             message = f"must be a table (`key: value` lines), but is {_kind(document.data)}"
@@ -253,7 +256,7 @@ def _packed_spec_of(
 
 
 def _check_training(document: Document, head: AnyPackedSpec) -> None:
-    """Check the settings of training, common to all tasks, if the task or a model is unknown."""
+    """Add the mistakes in settings of training, which all tasks share, to the problems of a file with an unknown task."""
     from study.interface.packed_family import TRAINING, PackedFamily
     from study.spec.packed_tables import PackedSpec
 
@@ -268,7 +271,7 @@ def _check_training(document: Document, head: AnyPackedSpec) -> None:
 
 
 def _add(document: Document, mistakes: Iterable[tuple[Path, str]]) -> None:
-    """Add mistakes at places without reported problems."""
+    """Add mistakes to the document's problems, at places without reported problems."""
     reported = {problem.where for problem in document.problems}
     problems = [document.problem(path, message) for path, message in mistakes]
     document.problems += [problem for problem in problems if problem.where not in reported]

@@ -77,7 +77,7 @@ def _replaced(document: Document, path: Path) -> None:
 
 
 def _displace(document: Document, path: Path, value: Any, overrides: Overrides) -> None:
-    """Remove the hyperparameters of an override from all other tables for all models."""
+    """Remove an override's hyperparameters from all other tables for all models, with notices on axes and ranges."""
     prefixes = _prefixes(document.data)
     if path[0] not in prefixes or (len(path) > 2 and path[0] != "ranges"):
         return
@@ -107,7 +107,10 @@ def _displace(document: Document, path: Path, value: Any, overrides: Overrides) 
 
 
 def _displace_in_axis(document: Document, axes: dict[str, Any], place: Path, names: set[str], by: str) -> None:
-    """Remove hyperparameters from the points of an axis, and merge points that become equal."""
+    """Remove hyperparameters from the points of an axis, merge points that become equal, and add a notice.
+
+    An axis that sets nothing else is removed.
+    """
     axis = str(place[-1])
     points = axes[axis]
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):

@@ -335,7 +335,7 @@ def _fields(task: type[Task]) -> dict[str, Hyperparameter]:
 
 
 def _clashes(task: str, models: Mapping[Place, str], declared: _Declared) -> Iterator[tuple[Place, str]]:
-    """Yield each name with two meanings."""
+    """Yield a mistake, with its place, for each name with two meanings among fields, arguments, metrics and columns."""
     first: dict[str, tuple[str, Any]] = {}
     for place, model in sorted(models.items()):
         for name, argument in declared.arguments[model].items():

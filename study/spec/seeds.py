@@ -27,7 +27,7 @@ SOURCES = ("init", "data", "evaluation")
 
 
 def parse_seeds(value: object) -> Sequence[int]:
-    """Parse the seeds of a file: a count, a range such as 100-149, or a list of seeds and ranges.
+    """Parse the seeds of a file: a count n for 0 to n - 1, a range such as 100-149, or a list of seeds and ranges.
 
     Raises:
         ValueError: if the value is none of these, or seeds are repeated or too many.
@@ -212,7 +212,7 @@ class SeedsTable(Table):
 
     @property
     def size(self) -> str:
-        """The number of seeds of each cell, in words."""
+        """The number of seeds of each cell, in words; not for a table with `until`."""
         if not self.sources:
             return count_of(self.count, "seed")
         nested = " in each" if self.design == "nested" else ""

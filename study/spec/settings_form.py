@@ -22,7 +22,10 @@ def has_nested_settings(data: Mapping[str, Any]) -> bool:
 
 
 def normalize(document: Document) -> None:
-    """Normalize the tables that set hyperparameters, in place; invalid parts stay for later checks."""
+    """Normalize the tables that set hyperparameters, in place; invalid parts stay for later checks.
+
+    Names and conditions that become repeated are added to the document's problems.
+    """
     if not isinstance(document.data, dict):
         return
     is_nested = has_nested_settings(document.data)
@@ -107,7 +110,7 @@ def _lists_of_points(level: Mapping[str, Any], at: Path) -> Iterator[tuple[list[
 
 
 def _flattened(document: Document, table: Mapping[str, Any], at: Path, kind: str) -> dict[str, Any]:
-    """Return a table with nested tables flattened to dotted names."""
+    """Return a table with nested tables flattened to dotted names; values keep their lines, repeats become problems."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         is_nested = isinstance(value, dict) and value and not _is_axis(kind, value)

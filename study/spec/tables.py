@@ -534,7 +534,7 @@ def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
 
 
 def _table_in(annotation: Any) -> type[Table] | None:
-    """Return the class of the tables that a field holds, alone, in a list or by name."""
+    """Return the class of the tables that a field holds, alone, in a list or by name; None if it holds no table."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation
     return next((table for argument in get_args(annotation) if (table := _table_in(argument)) is not None), None)

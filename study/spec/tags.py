@@ -38,7 +38,7 @@ def check_tags(tags: Iterable[str]) -> None:
 
 
 def _tags(value: object) -> tuple[str, ...]:
-    """Return a tag or a list of tags as a tuple of texts."""
+    """Return a tag or a list of tags as a tuple of texts without repeats; raise ValueError if one is invalid."""
     listed = value if isinstance(value, list | tuple) else [value]
     tags = [str(tag) if type(tag) in (int, float) else tag for tag in listed]
     for tag in tags:

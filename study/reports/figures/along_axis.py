@@ -64,7 +64,7 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
     """Draw the means of each series along its axis with 95% intervals, and the rates within bounds of references.
 
     Returns:
-        The figure; None if no metric belongs to a series.
+        The figure; None if no series has a value.
     """
     panels = _panels(rows, None if references is None else references.along)
     if not panels:
@@ -119,7 +119,7 @@ def _panels(rows: ResultRows, references: ReferenceFindings | None) -> list[_Ser
 
 
 def _label(axes: Axes, panel: _SeriesPanel) -> None:
-    """Set both axes, equally in all facets."""
+    """Set both axes of a panel, equally in all facets, and shade the places that training covers."""
     at = panel.series.places
     if panel.series.trained is not None:
         axes.axvspan(*panel.series.trained, zorder=0, **_TRAINED)
@@ -157,7 +157,7 @@ def _plot_line(
 def _add_tips(
     axes: Axes, panel: _SeriesPanel, rows: ResultRows, drawn_rows: Sequence[int], tips: Tips, most: int
 ) -> None:
-    """Add texts to points: the row, the place, and the value with its interval."""
+    """Add texts to the first `most` points: the row, the place, and the value with its interval."""
     write = words.rate if panel.metric is None else words.metric_notation(panel.metric)
     marks = [
         (row, x, point) for row in drawn_rows for x, point in zip(panel.series.places, panel.points[row], strict=True)

@@ -72,7 +72,7 @@ class Across:
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: sizes to scale, other values at equal steps.
+    """Place rows on the x axis: to scale for a key that the vocabulary draws to scale, otherwise at equal steps.
 
     Of more than 20 names, only the rows with the first 20 are placed.
     """
@@ -107,7 +107,7 @@ def marker_places(slot: int, curves: int) -> npt.NDArray[np.float64]:
 
 
 def line_style(slot: int) -> dict[str, Any]:
-    """Return the style of a curve and its markers."""
+    """Return the style of a curve and its markers, without error bars and drawing order."""
     style = curve_style(slot, is_line=True)
     names = ("color", "linestyle", "linewidth", "marker", "markersize", "markeredgewidth")
     return {name: style[name] for name in names}
@@ -130,7 +130,7 @@ def handle(name: str, style: Mapping[str, Any]) -> Line2D:
 
 
 def unit(largest: float, units: Units = ITERATIONS) -> tuple[float, str]:
-    """Return the unit of an axis for numbers up to `largest`: the number in a unit, and the unit's name."""
+    """Return the unit of an axis for numbers up to `largest`: its size and name; the smallest for smaller numbers."""
     return next((unit for unit in units if largest >= unit[0]), units[-1])
 
 

@@ -103,7 +103,7 @@ class Clock:
     write: Notation
 
     def time(self, summary: Summary | Reference, unit: float = 1.0) -> Point:
-        """Return the mean time to success of solved trials, divided by `unit`, with its interval; None without one."""
+        """Return the mean time to success of solved trials, divided by `unit`, and its interval; None where missing."""
         mean: float | None = getattr(summary, f"{self.statistic}_mean", None)
         interval = getattr(summary, f"{self.statistic}_interval", None)
         return mean if mean is None else mean / unit, interval and (interval[0] / unit, interval[1] / unit)
@@ -209,7 +209,9 @@ class Lines:
 
 
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
-    """Lay out each curve, up to a readable number, with its references slightly to the right.
+    """Lay out the curves of up to three panels, each with its references slightly to the right.
+
+    Only the first `MOST_FACETS` facets and `MOST_CURVES` names of curves are laid out.
 
     Args:
         rows: the rows, at least one.

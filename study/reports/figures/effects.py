@@ -66,7 +66,7 @@ def plot(rows: ResultRows) -> Drawn | None:
 
 
 def _means(rows: ResultRows, key: str, values: Sequence[float | None]) -> dict[object, float]:
-    """Average the values of all rows with each value of a key, in order; omit values of the key without a number."""
+    """Average the values of all rows with each of a key's first 20 values, in order; omit those without a number."""
     rows_by_level = rows.alike([key], (row for row, value in enumerate(values) if value is not None))
     levels = series.levels(rows, key)[:_MOST_LEVELS]
     return {

@@ -24,7 +24,7 @@ def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
     """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
 
     Returns:
-        The figure; None without gates.
+        The figure, of the first `MOST_PANELS` rows and layers; None without finite gates.
     """
     present = [gate for gate in gates if np.isfinite(gate.values).any()]
     if not present:
@@ -56,7 +56,7 @@ def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
 
 
 def count(gates: Gates, *, is_solved: bool) -> npt.NDArray[np.int64]:
-    """Count the finite gates of the solved trials, or of the others, in each bin of [0, 1]."""
+    """Count the finite gates of the solved trials, or of the others, in each of 20 equal bins of [0, 1]."""
     values = gates.values[gates.solved == is_solved]
     return np.histogram(values[np.isfinite(values)], _BINS, (0, 1))[0]
 

@@ -53,7 +53,7 @@ class _Quantity(Panel):
     ends: tuple[float, float] = (0.0, 1.0)
 
     def text(self, summary: Summary) -> str:
-        """Write the text of a row's field."""
+        """Return the text of a row's field: solved/judged trials, or the mean; with † if trials are missing."""
         text = f"{summary.solved}/{summary.judged}" if self.metric is None else self.notation(self.point(summary)[0])
         return f"{text}{'' if summary.complete else _LACKING}"
 
@@ -64,7 +64,7 @@ class _Quantity(Panel):
 
 
 def _quantity(rows: ResultRows) -> _Quantity | None:
-    """Choose the quantity of the fields; None without success rates and without a metric of all trials."""
+    """Choose the quantity of the fields; None without success rates and without a mean of the main metric."""
     panel = panel_of(rows, None if rows.has_rates else rows.main_metric)
     if panel.metric is None:
         return _Quantity(**vars(panel)) if rows.has_rates else None
@@ -136,7 +136,7 @@ def plot(rows: ResultRows) -> Drawn | None:
 
 
 def _plane(rows: ResultRows) -> _Plane | None:
-    """Choose the two numeric keys with the most values."""
+    """Choose the two varying numeric keys with the most values; None without two."""
     levels = {key: tuple(series.levels(rows, key)) for key in rows.varying()}
     numbers = [
         key for key, values in levels.items() if all(value is None or type(value) in (int, float) for value in values)

@@ -21,6 +21,9 @@ _NAME_IN, _ROW_IN, _AROUND_IN = 2.6, 0.2, 0.15
 def plot(overall: Overall | None) -> Drawn | None:
     """Draw the probability that a trial of the first method is better, one line for each pair of methods.
 
+    The first method of a pair is the likelier to be better. With more than 15 pairs, only those of the best method are
+    drawn.
+
     Returns:
         The figure; None if no two methods are compared.
     """

@@ -60,7 +60,7 @@ class _Content:
 
     @property
     def axis(self) -> str:
-        """The name of the y axis: the last words that the metrics' titles share."""
+        """The name of the y axis: the last words that the metrics' titles share, or else all titles."""
         titles = [self.title(name).split() for name in self.names]
         last = zip(*map(reversed, titles), strict=False)
         common = [last_words[0] for last_words in takewhile(lambda last_words: len(set(last_words)) == 1, last)]
@@ -72,7 +72,7 @@ class _Content:
         return scales.Scale("log" if self.is_log else "linear", (), (0.0 if self.is_log else self.low, self.high))
 
     def first_beyond(self, curve: LearningCurve) -> int | None:
-        """Return the first evaluation with a finite median beyond the axis; None without one."""
+        """Return the index of the first evaluation with a finite median beyond the axis; None without one."""
         median = curve.quantiles[self.names[0]][_MEDIAN]
         low, high = self.scale.ends
         beyond = np.flatnonzero(np.isfinite(median) & ((median < low) | (median > high)))
@@ -93,7 +93,7 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
     """Draw the median and bands over trials of the main metric, a panel a row, with the median of a similar metric.
 
     Returns:
-        The figure; None without curves.
+        The figure, of the first `MOST_PANELS` curves; None without curves, or without a metric that all of them have.
     """
     curves = learning[:MOST_PANELS]
     content = _choose(curves, single(metrics, rows.named_metrics))
@@ -140,7 +140,11 @@ class _Layout:
 
 
 def _layout(rows: ResultRows, curves: Sequence[LearningCurve]) -> _Layout:
-    """Arrange panels by the two keys that vary between their rows; few panels, and other keys, one by one."""
+    """Arrange five or more panels in a grid of the two keys that vary between their rows.
+
+    Fewer panels are laid out one after another, and so are panels in which one key or more than two vary, or whose grid
+    would be too large.
+    """
     shown = [curve.row for curve in curves]
     selected = rows.select(shown)
     keys = sorted(selected.varying(), key=lambda key: -len(series.levels(selected, key)))

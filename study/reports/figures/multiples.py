@@ -45,7 +45,7 @@ _SQUARE = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
 
 
 def columns(count: int, most: int = _MOST_COLUMNS) -> int:
-    """Choose the number of panels side by side, up to `most`, so that all rows are about equally full.
+    """Choose the number of `count` >= 1 panels side by side, up to `most`, so that all rows are about equally full.
 
     Example:
         >>> [columns(count) for count in (1, 4, 5, 9, 10, 12)]
@@ -56,7 +56,7 @@ def columns(count: int, most: int = _MOST_COLUMNS) -> int:
 
 
 def panel_in(across: int) -> float:
-    """Return the approximate width of a panel, with `across` panels side by side."""
+    """Return the approximate width of a panel in inches, with `across` panels side by side."""
     return (WIDTH_IN - _LEFT_IN) / across - _BETWEEN_IN
 
 

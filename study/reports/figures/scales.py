@@ -59,8 +59,8 @@ def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval
 
     On a linear axis, a value has exploded if its distance from the typical value exceeds 100 times both the spread and
     the typical value. On a logarithmic axis, it has exploded if it exceeds the median by four decades and by three
-    times the spread. If all values keep a declared limit of the metric, that side has no fence, which is an infinite
-    limit.
+    times the spread; the lower limit is 0. If all values keep a declared limit of the metric, that side has no fence:
+    its limit is infinite, or 0 at the lower end of a logarithmic axis.
 
     Args:
         values: the values; those that aren't finite, or on a logarithmic axis not positive, are ignored. Without any
@@ -119,12 +119,12 @@ class Scale:
         return self.kind == "log"
 
     def has(self, value: float | None) -> bool:
-        """Return True if the axis can show a value."""
+        """Return True if the axis can show a value: a number within its limits, on a logarithmic axis not 0."""
         return value is not None and self.ends[0] <= value <= self.ends[1] and not (self.is_log and value == 0)
 
     @cached_property
     def clipped(self) -> int:
-        """The number of values beyond the limits."""
+        """The number of values beyond the limits, or NaN."""
         return sum(y is not None and not self.ends[0] <= y <= self.ends[1] for y, _ in self.points)
 
     @property
@@ -190,7 +190,10 @@ class Scale:
 
 
 def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
-    """Choose ends that hold all means, and intervals up to the means' range or the narrowest interval's width."""
+    """Choose ends that hold all means, and intervals up to the means' range or the narrowest interval's width.
+
+    They are returned with the ends that would hold all intervals.
+    """
     means, ends = [y for y, _ in points], [interval for _, interval in points if interval is not None]
     low, high = min(means, default=0.0), max(means, default=1.0)
     room = max(high - low, min((above - below for below, above in ends), default=0.0)) or 0.05 * abs(high) or 1.0

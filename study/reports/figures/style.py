@@ -80,7 +80,7 @@ class Tips:
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
-        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show."""
+        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show; empty without."""
         marks = "\n".join(filter(None, starmap(_mark, self.marks)))
         return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
@@ -126,7 +126,7 @@ def render(drawn: Drawn, kind: str) -> bytes:
 
 
 def _mark(text: str, axes: Axes, box: tuple[float, float, float, float]) -> str:
-    """Return a mark's SVG shape, in points from the figure's upper left; empty if it is outside the axes."""
+    """Return a mark's SVG shape, in points from the figure's upper left; empty outside the axes, or if not finite."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     corners = axes.transData.transform(np.reshape(box, (2, 2)))
@@ -172,7 +172,7 @@ def _printable(text: str) -> str:
 
 @cache
 def _letters() -> frozenset[int]:
-    """Return the characters of matplotlib's own font; others would cause warnings."""
+    """Return the code points of the characters in the figures' font, normal and bold; others would cause warnings."""
     weights = (FontProperties(family=STYLE["font.family"], weight=weight) for weight in ("normal", "bold"))
     normal, bold = (frozenset(get_font(findfont(weight)).get_charmap()) for weight in weights)
     return normal & bold

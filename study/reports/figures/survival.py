@@ -117,7 +117,10 @@ def _curve(summary: Summary) -> _Curve | None:
 
 
 def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
-    """Choose the panels with rows to compare: the curves at each x, or the few points of a single curve."""
+    """Yield a panel for each value of the x axis, with a row a curve, or one panel for a single curve of few rows.
+
+    Only rows in `drawable` are in the panels, which may be empty.
+    """
     x = series.x_axis(rows)
     curves = series.split(rows, x, _FEW_CURVES)
     if len(curves) == 1 and len(curves[0].rows) <= _FEW_CURVES:
@@ -165,7 +168,7 @@ def _line(curve: _Curve, unit: float) -> tuple[Floats, Floats]:
 
 
 def _marks(curve: _Curve, name: str, summary: Summary, most: int) -> Iterator[tuple[float, float, str]]:
-    """Yield places of steps and of the end, with texts on the share solved by then."""
+    """Yield up to `most` places of steps and of the end, evenly chosen, with texts on the share solved by then."""
     events = np.union1d(np.flatnonzero(np.diff(curve.solved, prepend=0.0)), [len(curve.time) - 1])
     planned = "" if summary.complete else f"; {summary.seeds} planned"
     for i in events[spread(len(events), most)] if most > 0 else []:

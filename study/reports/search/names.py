@@ -90,7 +90,7 @@ def unit(parameter: str) -> str:
 
 
 def value(parameter: str, choice: Any) -> str:
-    """Format a parameter's value; a float with three digits.
+    """Format a parameter's value: floats to three digits, from 1,000 as whole numbers; None is empty.
 
     Example:
         >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
@@ -173,7 +173,10 @@ def importance(search: SearchFindings, parameter: str) -> float:
 
 
 def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
-    """Select up to `most` candidates, in order: the front, the confirmed, and others evenly spaced."""
+    """Select up to `most` candidates, by number: first those of the front or confirmed, then others at even steps.
+
+    They are returned in the order of their numbers.
+    """
     if len(search.candidates) <= most:
         return search.candidates
     special = {*search.front, *search.rows}

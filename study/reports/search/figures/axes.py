@@ -62,7 +62,10 @@ class Scale:
     parameter: Parameter | None = None
 
     def at(self, value: Any) -> float:
-        """Return the place of a number or name; infinity and the logarithm of 0 are placed at an end."""
+        """Return the place of a number or name.
+
+        Magnitudes of `NO_NUMBER` or more are placed at an end, and on a logarithmic axis numbers <= 0 at the lower end.
+        """
         if self.parameter is not None:
             return float(self.parameter.place(value))
         if abs(value) >= NO_NUMBER:
@@ -214,7 +217,7 @@ def mark_among(
 
 
 def mark_fresh(axes: Axes, x: float, y: float, across: Interval | None, up: Interval | None) -> None:
-    """Mark the estimate by fresh seeds; the ends of its intervals are given as places."""
+    """Mark the estimate by fresh seeds; the ends of its intervals are given as places, None for no interval."""
     axes.errorbar([x], [y], xerr=_reach(x, across), yerr=_reach(y, up), **_FRESH, **_BARS)
 
 

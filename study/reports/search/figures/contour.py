@@ -50,10 +50,11 @@ class _Field:
 
 
 def plot(search: SearchFindings | None) -> Drawn | None:
-    """Draw each objective as a coloured field over two numbers, with the candidates as dots; a panel an objective.
+    """Draw the first two objectives over the two most important numeric parameters: coloured fields with candidates.
 
     Returns:
-        The figure; None with fewer than two numbers, too few candidates that have both, or all of them on a line.
+        The figure, a panel an objective. None without two such parameters that enough candidates have, or if these
+        candidates are on a line, or all have the same values.
     """
     pair = None if search is None else _pair(search)
     if search is None or pair is None:
@@ -85,7 +86,10 @@ def plot(search: SearchFindings | None) -> Drawn | None:
 
 
 def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
-    """Choose the two most important numeric parameters that most candidates have; with ties, the first ones."""
+    """Choose the two most important numeric parameters that at least half of the candidates have, and at least ten.
+
+    With ties, the first ones are chosen; None without two.
+    """
     least = max(_FEWEST, _SHARE * len(search.candidates))
     numbers = [
         parameter
@@ -107,7 +111,7 @@ def _field(
     across: Scale,
     up: Scale,
 ) -> _Field | None:
-    """Triangulate candidates; None if that is impossible, or if all have the same value."""
+    """Triangulate candidates; None with fewer than ten, if they are on a line, or if all have the same value."""
     scale = objective_scales(search)[i]
     x = np.array([across.at(c.params[pair[0].name]) for c in candidates])
     y = np.array([up.at(c.params[pair[1].name]) for c in candidates])

@@ -61,7 +61,7 @@ def _at(candidates: Sequence[Candidate], scales: Sequence[Scale]) -> tuple[list[
 def _plot_confirmed(
     axes: Axes, search: SearchFindings, rows: ResultRows, candidate: Candidate, row: int, scales: Sequence[Scale]
 ) -> None:
-    """Draw a line from the values in the search to the estimates by fresh seeds."""
+    """Mark a candidate's values in the search and its estimates by fresh seeds, if known, joined by a line."""
     ((before_x,), (before_y,)) = _at([candidate], scales)
     search_axes.mark_confirmed(axes, [before_x], [before_y])
     (x, across), (y, up) = (search_axes.fresh_place(search, rows, row, i, scales[i]) for i in range(2))

@@ -25,10 +25,10 @@ _GOLDEN = 0.6180339887
 
 
 def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw each candidate's value against each of its parameters; a panel a parameter, a group an objective.
+    """Draw candidates' values against the most important parameters; a panel a parameter, a group an objective.
 
     Returns:
-        The figure; None without candidates.
+        The figure; None without candidates, or without parameters.
     """
     if search is None or not search.candidates:
         return None

@@ -82,12 +82,12 @@ class _Part:
 
     @cached_property
     def hyperparameters(self) -> Mapping[str, tuple[str, Meaning]]:
-        """The column of each hyperparameter, by its name."""
+        """The name and the meaning of each hyperparameter's column, by hyperparameter."""
         return self._columns_of_role(HYPERPARAMETER)
 
     @cached_property
     def metrics(self) -> Mapping[str, tuple[str, Meaning]]:
-        """The column of each metric, by its name."""
+        """The name and the meaning of each metric's column, by metric."""
         return self._columns_of_role(METRIC)
 
     @property
@@ -108,7 +108,7 @@ class _Part:
         return meaning.kind if meaning is not None and has_values else NONE
 
     def values(self, name: str) -> list[Any]:
-        """Return a hyperparameter's values."""
+        """Return a hyperparameter's value in each row; None in all rows if the table lacks it."""
         if name not in self.hyperparameters:
             return [None] * len(self.table)
         column, meaning = self.hyperparameters[name]

@@ -125,7 +125,7 @@ class DecidedClaims:
         self._plan, self._until, self._judgement = plan, until, _Judgement(plan, table)
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of seeds of each cell, by its id: the maximum over claims."""
+        """Return the number of seeds of each cell, by its id: the maximum over claims, and at least the first batch."""
         counts = {cell.id: self._until.step for cell in self._plan.cells}
         for claim, course in self._judgement.courses:
             for pair, seeds in zip(claim.compared, course.seeds, strict=True):

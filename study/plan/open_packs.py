@@ -40,7 +40,7 @@ class OpenPacks:
         self.add(packs)
 
     def __contains__(self, pack_id: str) -> bool:
-        """Return True if the pack, or the part of a pack, has not ended."""
+        """Return True if the pack, or the part of a pack, is known and has not ended."""
         return pack_id in self._open
 
     def add(self, packs: Iterable[Pack]) -> None:
@@ -56,7 +56,7 @@ class OpenPacks:
         return True
 
     def ending_with(self, pack_id: str) -> list[Pack]:
-        """Return the open packs that end with a pack: itself, or its smallest parts if it was split."""
+        """Return the open packs that end with a pack: itself, or its smallest parts if it was split; else none."""
         if pack_id not in self._open:
             return []
         if pack_id not in self._parts:

@@ -112,7 +112,7 @@ def _form_again(pending: dict[str, Trial], checkpointed: Sequence[Sequence[str]]
 
 
 def _fewest(group: Sequence[Trial], size: int | None, slots: int, family: Family | None) -> int:
-    """Return a group's number of packs at the maximum useful size."""
+    """Return a group's number of packs of the given size, or else of the maximum useful size."""
     caps = ((family or family_of(cell)).most_in_pack(cell, len(group), slots) for cell in {t.cell for t in group})
     return -(-len(group) // (size or min(caps)))
 
@@ -134,7 +134,9 @@ def _filling(
 
 
 def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
-    """Group packs into bundles that a device trains side by side; on cores, each pack is a bundle.
+    """Group packs into bundles of at most `MOST_CONCURRENT` that a device trains side by side.
+
+    On cores, each pack is a bundle, and so is a pack that fills a device alone.
 
     Args:
         packs: the packs, the costliest first, so that packs of a bundle end at about the same time.

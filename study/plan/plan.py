@@ -81,7 +81,7 @@ class Plan:
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The success criterion for stored trials; None if their cells contain it."""
+        """The success criterion for stored trials; None if their cells contain it, and empty if the study has none."""
         by_references = self.spec.reference_criterion(self.cells, self.seeds)
         return self.spec.criterion if by_references is None else by_references
 

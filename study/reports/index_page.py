@@ -89,7 +89,7 @@ class IndexEntry:
     dashboard: str = ""
 
     def log_address(self, failure: FailureEntry) -> str:
-        """Return the address of a failed trial's log, relative to the page; empty if it isn't on this machine."""
+        """Return the address of a failed trial's log, relative to the page; empty without one on this machine."""
         return f"{self.folder}/{failure.log}" if self.folder and failure.log else ""
 
     @property

@@ -51,7 +51,7 @@ def width_in(columns: Sequence[Column]) -> float:
 
 
 def fitting(keys: Sequence[Column], columns: Sequence[Column], parts: Iterable[Sequence[Column]]) -> list[Column]:
-    """Choose columns that fit a paper's column beside the keys.
+    """Return the columns, in order and without the keys, that fit a paper's column beside the keys.
 
     Args:
         keys: the columns that are always kept.

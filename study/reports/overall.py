@@ -51,7 +51,7 @@ def _column(title: str, estimates: list[MeanOverCells | None], write: Notation) 
 
 
 def overall_note(overall: Overall) -> str:
-    """Explain the numbers of the table."""
+    """Return sentences that explain the numbers of `overall_table`."""
     return (
         f"Interquartile means, averaged over the {len(overall.questions)} tasks that all methods have, and "
         "probabilities that a trial is better than one of another method with another seed, ties counted half. "
@@ -75,7 +75,8 @@ def methods_rows(overall: Overall) -> list[dict[str, Any]]:
 def profiles_rows(overall: Overall) -> list[dict[str, Any]]:
     """Return one mapping for each method and threshold, with the columns of profiles.csv.
 
-    Thresholds increase, after a first row without a threshold for the share below all of them.
+    Thresholds increase. A share holds from its threshold to the next one; that of a method's first row, which has no
+    threshold, holds below all of them.
     """
     return [
         {"metric": overall.name, "method": method.name, "from": start, "share": share, **ends("share_", band)}

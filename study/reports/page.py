@@ -64,7 +64,7 @@ def _template() -> Template:
 
 
 def _trials(trials: pa.Table, report: Report) -> dict[str, Any]:
-    """Collect the data of trials for the page's script, one list per column."""
+    """Collect the columns of trials for the page's script, one item a trial, and the addresses of trials and cells."""
     columns, rows, links = trials.to_pydict(), len(report.rows.summaries), report.links
     cell_ids = dict(zip(columns["row"], columns["cell_id"], strict=True))
     numbers = {"solved_at_iteration": "solved at"} if report.rows.has_times else {}

@@ -59,7 +59,12 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
 
 def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Section]:
-    """Return the sections with content that a terminal and a notebook show after the results; `parts` as above."""
+    """Return the sections that a terminal and a notebook show after the results, if they have content.
+
+    Args:
+        findings: the findings.
+        parts: as for `sections`.
+    """
     return _make_sections(_BRIEF, findings, parts, [])
 
 

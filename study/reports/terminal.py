@@ -92,7 +92,7 @@ def print_findings(
 
 
 def print_section(console: Console, section: Section) -> None:
-    """Print a section's items, table, sentences and brief parts."""
+    """Print a section's items with numbers, its table, its sentences, and its brief parts."""
     for number, item in enumerate(section.items, 1):
         console.print(Text(f"{number}. {item}", style=_STYLES.get(item.partition(" ")[0].strip(":,"), "")))
     if section.table is not None:
@@ -109,7 +109,7 @@ def section_table(content: TextTable, title: str, name: str) -> ConsoleTable:
 
     Args:
         content: the section's table.
-        title: the title above it.
+        title: the title above it; unused for the section ``search``, whose rows are laid out side by side.
         name: the section's name, which sets the layout and the columns that a narrow terminal drops first.
     """
     if name == "search":

@@ -107,7 +107,9 @@ def names_column(title: str, names: Sequence[str]) -> Column:
 
 
 def select(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
-    """Select columns by name, in the order of the names; ``solved_at`` stands for its mean and median.
+    """Select columns by name, in the order of the names, each once.
+
+    A name without its statistic stands for all of them: ``solved_at`` for its mean and median.
 
     Raises:
         InputError: if a column doesn't exist.

@@ -46,7 +46,7 @@ def rungs(search: Search, most_seeds: int) -> tuple[int, ...]:
 
 
 def survivors(search: Search, count: int) -> int:
-    """Return the number of `count` candidates that advance to the next rung."""
+    """Return the number of `count` candidates that advance to the next rung: the share `keep`, rounded up."""
     return math.ceil(search.keep * count - 1e-9)
 
 

@@ -73,7 +73,7 @@ class Record:
 
     @property
     def is_exhausted(self) -> bool:
-        """True if the last round suggested no new cell."""
+        """True if the last round suggested no new cell; False before the first round."""
         last = self.rounds - 1
         before = {c.cell_id for c in self.candidates if c.round < last}
         return last >= 0 and all(c.cell_id in before | {None} for c in self.of_round(last))

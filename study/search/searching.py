@@ -224,7 +224,10 @@ class Searching:
 
 
 def _continued(spec: Spec, record: Record, evidence: Evidence, suggestions: Suggestions) -> Record:
-    """End finished rounds and begin new ones until results are missing, or until the winners are chosen."""
+    """End finished rounds and begin new ones until results are missing, or until the winners are chosen.
+
+    Raises InputError if no suggestion can be trained.
+    """
     search, space = _search(spec), Space(spec)
     while True:
         compared = record.compared

@@ -194,7 +194,7 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def head(self) -> dict[str, Any]:
-        """The file's keys about the function or program, besides hyperparameters and seeds."""
+        """The file's values about the function or program, by key, without hyperparameters, seeds and pruning."""
         names = "train command shell results resume metrics success iterations isolation resources keep version include"
         return self.written(*names.split())
 

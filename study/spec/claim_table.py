@@ -18,7 +18,7 @@ _By = Annotated[float, Field(ge=0), BeforeValidator(number)]
 
 
 def _compared(value: object) -> object:
-    """Validate a number, or cells to compare with: a name, or a table of their values."""
+    """Return a number, or cells to compare with: a name, or a table of their values; raise ValueError for others."""
     if isinstance(value, str | Mapping) and value:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -301,7 +301,7 @@ def _nests(wanted: list[Any]) -> bool:
 
 
 def _check_bound(claim: Claim, key: str) -> None:
-    """Reject a bound outside the quantity's limits; raise ClaimError."""
+    """Raise ClaimError for a bound at or beyond the quantity's limits, or a difference that no pair can exceed."""
     if claim.limits is None:
         return
     low, high = claim.limits

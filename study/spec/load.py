@@ -96,7 +96,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if the file or preset doesn't exist, or the file can't be read.
+        InputError: if the file or preset doesn't exist, if the file can't be read, or as for `parse_spec`.
 
     Example:
         >>> load_spec("demo").study
@@ -256,7 +256,10 @@ def _packed_spec_of(
 
 
 def _check_training(document: Document, head: AnyPackedSpec) -> None:
-    """Add the mistakes in settings of training, which all tasks share, to the problems of a file with an unknown task."""
+    """Add the mistakes in training settings to the problems of a file whose task or models are unknown.
+
+    All tasks share these settings.
+    """
     from study.interface.packed_family import TRAINING, PackedFamily
     from study.spec.packed_tables import PackedSpec
 
@@ -401,7 +404,10 @@ def _placeholders(class_: type[Spec]) -> Mapping[str, Any]:
 
 
 def _leave_out(data: dict[str, Any], path: Path, placeholders: Mapping[str, Any]) -> None:
-    """Drop an invalid value, or replace it by a placeholder if the key is required; other values keep their places."""
+    """Drop an invalid value, or replace it by a placeholder if the key is required; other values keep their places.
+
+    An invalid claim drops all claims, and an invalid value of a grid its whole list.
+    """
     match path:
         case ("seeds", "until", str(key)):
             _leave_out_of_until(data["seeds"]["until"], key)

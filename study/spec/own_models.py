@@ -21,7 +21,7 @@ class OwnModelsSpec(CodeSpec, TaskSpec):
 
     @property
     def head(self) -> dict[str, Any]:
-        """The file's keys about the task, besides hyperparameters, models and seeds."""
+        """The task's name, the version and the included files, by the file's keys; without those that it lacks."""
         return super().head | self.written("version", "include")
 
 
@@ -38,7 +38,7 @@ class OwnModelsError(Exception):
 
 
 def own_models(data: Mapping[str, Any], family: Family) -> dict[Place, str]:
-    """Return the own models and plug-in models of a study file, by place."""
+    """Return the names of the own models and plug-in models of a study file, by place."""
     listed = data.get("models")
     models = listed if isinstance(listed, list) else []
     names = {("models", i): item.get("name") if isinstance(item, dict) else item for i, item in enumerate(models)}

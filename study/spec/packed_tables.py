@@ -57,7 +57,7 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
 
     @property
     def head(self) -> dict[str, Any]:
-        """The file's keys about the task, besides hyperparameters, models and seeds."""
+        """The task's name, success, version and included files, by the file's keys; without those that it lacks."""
         return {"task": {"name": self.task_name}, **self.written("success", "version", "include")}
 
 

@@ -128,7 +128,7 @@ class Until(Table):
 
     @property
     def step(self) -> int:
-        """The number of seeds added between evaluations of the rule."""
+        """The number of seeds added between evaluations of the rule: `batch`, or else 20, and at most `max`."""
         return min(self.batch or _BATCH, self.max)
 
 

@@ -45,7 +45,7 @@ def normalize(document: Document) -> None:
 
 
 def join_path(path: Path, data: Mapping[str, Any]) -> Path:
-    """Join the keys of a nested hyperparameter in a place to one dotted key.
+    """Join the keys of a nested hyperparameter in a place to one dotted key; return other places unchanged.
 
     Example:
         >>> join_path(("ranges", "model", "width", "low"), {"train": "lab:fit"})

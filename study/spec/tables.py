@@ -305,7 +305,7 @@ class Spec(SettingsTable):
     @property
     @abstractmethod
     def head(self) -> dict[str, Any]:
-        """The file's keys about task and training, besides hyperparameters, models and seeds."""
+        """The file's values about task and training, by key, without hyperparameters, models and seeds."""
 
     @property
     def source_code(self) -> SourceCode | None:
@@ -344,7 +344,7 @@ class Spec(SettingsTable):
 
     @property
     def seed_design(self) -> SeedDesign:
-        """The choice of the cells' seeds."""
+        """The way in which cells get their seeds: searched, adaptive by a rule, combined or fixed."""
         if self.search is not None:
             return SeedDesign("searched")
         if self.until is not None:
@@ -353,7 +353,7 @@ class Spec(SettingsTable):
 
     @property
     def first_seeds(self) -> Sequence[int]:
-        """The seeds that every cell has, independent of results."""
+        """The seeds that every cell has, independent of results; in a search, those that a candidate can earn."""
         if self.until is not None:
             return range(self.until.step)
         seeds: Sequence[int] = self.seeds.combined if self.seeds.sources else self.seeds.listed
@@ -361,7 +361,7 @@ class Spec(SettingsTable):
 
     @property
     def all_seeds(self) -> Sequence[int]:
-        """The possible seeds of a cell, in order of addition."""
+        """The possible seeds of a cell, in order of addition; without those that confirm a search's candidates."""
         return self.first_seeds if self.until is None else range(self.until.max)
 
     @property
@@ -372,7 +372,7 @@ class Spec(SettingsTable):
 
     @property
     def most_seeds(self) -> int:
-        """The greatest possible number of seeds of a cell."""
+        """The greatest possible number of seeds of a cell; without those that confirm a search's candidates."""
         return self.seeds.count if self.until is None else self.until.max
 
 
@@ -414,7 +414,7 @@ class TaskSpec(Spec):
 
     @property
     def head(self) -> dict[str, Any]:
-        """The file's keys about the task, besides hyperparameters, models and seeds."""
+        """The task's name, under the file's key `task`."""
         return {"task": {"name": self.task_name}}
 
 

@@ -58,7 +58,7 @@ Tags = Annotated[
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags of a study file; empty if they are invalid, regardless of other mistakes.
+    """Return the tags of a study file; empty without any, or if one is invalid. Other mistakes are ignored.
 
     Example:
         >>> tags_in("{study: a, tags: [smoke, 2026], models: wrong}"), tags_in("{study: a, tags: [a b]}"), tags_in("[")

@@ -55,19 +55,19 @@ class Across:
     is_numeric: bool
 
     def label(self, axes: Axes, width_in: float) -> float:
-        """Label the axis of a panel with an approximate width, and return the height of upright names in inches."""
+        """Label the axis of a panel of about `width_in`, and return the height of upright names in inches, or 0."""
         axes.set_xlim(min(self.ticks) - 0.5 * self.gap, max(self.ticks) + 0.5 * self.gap)
         if self.key != "model":
             axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.is_numeric)
 
     def dodge(self, slots: int) -> float:
-        """Return the shift between the points of neighbouring curves, if `slots` curves are drawn side by side."""
+        """Return the shift between the points of neighbouring curves in data units, for `slots` curves side by side."""
         return min(0.1, 0.56 / max(slots, 1)) * self.gap
 
     @property
     def gap(self) -> float:
-        """The smallest distance between ticks."""
+        """The smallest distance between ticks; 1 with a single tick."""
         return min((b - a for a, b in pairwise(sorted(self.ticks))), default=1.0)
 
 
@@ -89,7 +89,7 @@ def across(rows: ResultRows) -> Across:
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
-    """Return a curve's colour, marker and dash; where colours repeat, markers and dashes differ."""
+    """Return a curve's style, with a line only if `is_line`; where colours repeat, markers and dashes differ."""
     cycle = slot // len(PALETTE)
     dash = ("-", (0, (5, 1.5)), (0, (1, 1)))[cycle % 3]
     own = {"color": PALETTE[slot % len(PALETTE)], "marker": MARKERS[(slot + 3 * cycle) % len(MARKERS)]}
@@ -120,12 +120,12 @@ def half_filled(style: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def neutral() -> dict[str, Any]:
-    """Return the neutral style of legend entries."""
+    """Return the style of marks that don't belong to a curve, such as some legend entries."""
     return {"color": INK, "marker": "o", "markersize": 3.6, "markeredgewidth": 0.7, "linewidth": 1.1}
 
 
 def handle(name: str, style: Mapping[str, Any]) -> Line2D:
-    """Make an entry of a legend."""
+    """Make an entry of a legend from a curve's style, without error bars."""
     return Line2D([], [], label=name, **{key: value for key, value in style.items() if key not in _ERROR_BARS})
 
 

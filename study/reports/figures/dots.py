@@ -76,7 +76,7 @@ def panel_of(rows: ResultRows, name: str | None) -> Panel:
 
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
-    """List the panels: success rates and times if trials are judged, and metrics."""
+    """List the panels: success rates if trials are judged, times if they are known, and the metrics to show."""
     panels = [panel_of(rows, None)] if rows.has_rates else []
     panels += [Panel("time", "solved at")] if rows.has_times else []
     return (*panels, *(panel_of(rows, name) for name in names_to_show(rows)))

@@ -45,7 +45,7 @@ class _Ranked:
 
 
 def leads(contrasts: Contrasts) -> bool:
-    """Return True if the figure comes first: it compares few methods at one question, and no number is swept."""
+    """Return True if the figure comes first: it compares 2 to 12 methods at one question, and no number is swept."""
     plan = contrasts.plan
     if plan is None or [plan.x] * len(plan.by_method) != ["model"]:
         return False
@@ -115,7 +115,7 @@ def _rank(rows: ResultRows, question: Question, findings: Sequence[Finding], pan
 
 
 def _change(finding: Finding, best: str) -> Point:
-    """Return the difference of the other method to the best one, or its probability of being better."""
+    """Return the other method's difference to the best one, or its probability of being better, with the interval."""
     if finding.estimate is None or finding.second == best:
         return finding.estimate, finding.interval
     total = 1.0 if finding.is_probability else 0.0

@@ -114,7 +114,11 @@ class Drawn:
 
 
 def render(drawn: Drawn, kind: str) -> bytes:
-    """Return the figure as ``png`` (200 dots per inch), ``svg`` or ``pdf``, with the same bytes for the same figure."""
+    """Return the figure as ``png`` (200 dots per inch), ``svg`` or ``pdf``, with the same bytes for the same figure.
+
+    Raises:
+        KeyError: if `kind` is another format.
+    """
     if kind not in drawn._files:
         buffer = io.BytesIO()
         with mpl.rc_context(STYLE):

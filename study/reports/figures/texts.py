@@ -19,13 +19,15 @@ _LONGEST_TICK_IN, _BETWEEN_TICKS_IN = 1.2, 0.055
 
 @cache
 def width_of(text: str, weight: str = "normal") -> float:
-    """Measure a text in the figures' font, in inches."""
+    """Measure the width of a text in the figures' font, in inches."""
     letters = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"], weight=weight)
     return float(text_to_path.get_text_width_height_descent(text, letters, False)[0]) / 72
 
 
 def fit(text: str, width_in: float, lines: int = 1, weight: str = "normal") -> str:
-    r"""Break a text after commas and before brackets into at most `lines` lines, and cut lines wider than `width_in`.
+    r"""Escape a text by `plain`, break it after commas and before brackets into at most `lines` lines, and cut these.
+
+    A cut line ends in an ellipsis, and is at most `width_in` wide unless a single letter is wider.
 
     Example:
         >>> fit("one, two, three (four)", 0.5, lines=2), fit("one", 0.5)

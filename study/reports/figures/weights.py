@@ -116,7 +116,7 @@ def _name(rows: ResultRows, row: int) -> str:
 
 
 def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
-    """Place as many matrices side by side as fit, and the others below."""
+    """Place as many matrices side by side as fit, and the others below, and return their positions."""
     room = WIDTH_IN - _SCALE_IN - _LEFT_IN - _RIGHT_IN
     boxes: list[_Box] = []
     left, top, lowest = _LEFT_IN, _ABOVE_IN, 0.0
@@ -155,7 +155,7 @@ def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
 
 
 def _ticks(count: int) -> tuple[list[int], list[str]]:
-    """Count rows or columns from 1, at steps that leave about ten numbers."""
+    """Return positions of ticks from 0, and their numbers from 1, at steps that leave about ten of `count`."""
     step = next(step for step in (1, 5, 10, 25, 50, 100, 250, 10**9) if count <= 10 * step)
     numbers = list(range(1, count + 1)) if step == 1 else [1, *range(step, count + 1, step)]
     return [number - 1 for number in numbers], [str(number) for number in numbers]

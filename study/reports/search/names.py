@@ -63,7 +63,7 @@ _MEASURED = {"success_rate": SUCCESS_RATE} | {
 
 
 def measured(objective: Objective) -> Measured:
-    """Return the estimate of an objective that the report's tables show."""
+    """Return the estimate by fresh seeds that the report's tables show for an objective."""
     if objective.statistic in ("rate", "time"):
         return _MEASURED[objective.name]
     name = objective.title.partition(",")[0]
@@ -160,7 +160,7 @@ def confirmed(search: SearchFindings) -> list[tuple[Candidate, int]]:
 
 
 def by_importance(search: SearchFindings) -> list[str]:
-    """Return the parameters with known importance, the most important over all objectives first."""
+    """Return the names of the parameters with known importance, the most important over all objectives first."""
     names = {name for shares in search.importance.values() for name in shares}
     order = [parameter.name for parameter in search.parameters if parameter.name in names]
     return sorted(order, key=lambda name: -importance(search, name))

@@ -75,7 +75,7 @@ class Scale:
         return float(value) / self.unit
 
     def across(self, axes: Axes, width_in: float) -> float:
-        """Make this the x axis of a panel of about `width_in`, and return the height of upright names in inches."""
+        """Make this the x axis of a panel of about `width_in`; return the height of upright names in inches, or 0."""
         axes.set_xlim(self.low, self.high)
         axes.set_xlabel(texts.fit(self.title, width_in))
         return texts.x_ticks(axes, self.ticks, width_in, is_numeric=self.parameter is None)

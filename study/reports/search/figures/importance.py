@@ -20,7 +20,7 @@ _WRITTEN_PT = 6.5
 
 
 def plot(search: SearchFindings | None) -> Drawn | None:
-    """Draw a bar for each parameter and objective: the parameter's share of all importance.
+    """Draw a bar for each objective and each of the 20 most important parameters: its share of all importance.
 
     Returns:
         The figure; None if the importance is unknown.

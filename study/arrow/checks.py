@@ -136,7 +136,7 @@ def _rows_of_cells(results: pa.Table) -> pa.Array:
 
 
 def _trial_complaints(results: pa.Table) -> Iterator[str]:
-    """Yield a complaint for each trial id that isn't the hash of the cell's id and the seed."""
+    """Yield a complaint for each trial id that isn't the hash of cell id and seed, and each invalid negative seed."""
     stored, seeds = results["trial_id"].to_pylist(), results["seed"].to_pylist()
     prefixes: dict[str, Any] = {}
     for trial_id, cell_id, seed in zip(stored, results["cell_id"].to_pylist(), seeds, strict=True):

@@ -56,7 +56,7 @@ def make_packs(
         slots: the number of packs that can run side by side; pack sizes let all slots end at about the same time.
         size: the maximum number of trials in a pack; None to choose it.
         checkpointed: trial ids of packs that have a checkpoint. A pack is formed again if all of its trials are among
-            `trials`; of two that overlap, only the first.
+            `trials`, with equal `key_of`; of two that overlap, only the first.
         at_once: the number of a cell's trials that fill a device; None for cores, which train one trial after another.
         family: the study's family, which estimates costs and limits packs; None for that of each task's name.
         key_of: the part of a cell that must be equal among the trials of a pack, chosen by the engine.
@@ -136,7 +136,7 @@ def _filling(
 def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
     """Group packs into bundles of at most `MOST_CONCURRENT` that a device trains side by side.
 
-    On cores, each pack is a bundle, and so is a pack that fills a device alone.
+    Each pack is a bundle on cores, or if a pack doesn't fit a device at once.
 
     Args:
         packs: the packs, the costliest first, so that packs of a bundle end at about the same time.

@@ -165,7 +165,7 @@ def _check_compared(spec: Spec, planned: Sequence[Cell], labels: Mapping[str, Ma
 
 
 def _plan_search(spec: Spec) -> Plan:
-    """Plan a search before its first suggestion: the cells at the ends of its ranges, without seeds."""
+    """Plan a search before its first suggestion: cells at the ends of its ranges, up to 512 a model, without seeds."""
     ends: dict[Cell, None] = {}
     for index, model in enumerate(spec.model_tables):
         for point in itertools.islice(points(model_level(spec, index)), _MOST_ENDS):

@@ -27,7 +27,8 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
     """Describe the statistics columns of cells.csv by name; they follow cell_id, labels and hyperparameters.
 
     Only columns that the rows can fill are included: rates need a success criterion; times need a known time to
-    success, or a known censoring time. Metrics of series are only in series.csv, except the main metric and named ones.
+    success, or a known censoring time; counts of stopped, and beside rates of finished trials, need such a trial.
+    Metrics of series are only in series.csv, except the main metric and named ones.
 
     Args:
         summaries: the rows.

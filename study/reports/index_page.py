@@ -155,7 +155,7 @@ def index_page(index: StoreIndex, at: datetime, *, refresh_s: float = _REFRESH_S
 
     Args:
         index: the content.
-        at: when the content was read from the store.
+        at: the time, in UTC, at which the content was read from the store.
         refresh_s: the seconds between a served page's requests for changes.
     """
     compared = {entry.name: entry.beside for entry in index.entries if entry.beside is not None}

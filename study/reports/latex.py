@@ -260,7 +260,7 @@ def _intervals(rows: ResultRows) -> str:
 def _body(rows: ResultRows, columns: Sequence[Column]) -> list[str]:
     """Write the rows; with several keys, a first value that adjacent rows share is written once, below a rule.
 
-    Rows aren't grouped so if rows with the same first value are apart.
+    If rows with the same first value aren't all adjacent, each row has its own.
     """
     lines: list[str] = []
     firsts = [values[0] if values else None for values in rows.values]

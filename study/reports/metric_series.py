@@ -67,7 +67,7 @@ def _means(rows: ResultRows, series: MetricSeries, most: int = _MOST_PLACES) -> 
 
 
 def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
-    """Return one mapping for each row of the report and metric of a series, with the columns of series.csv."""
+    """Return one mapping for each row and metric of the series that have values, with the columns of series.csv."""
     return [
         key_values(rows, row, SERIES, "{} (column)")
         | {"series": series.title, "along": series.along, "at": at, "metric": name}
@@ -81,7 +81,9 @@ def series_rows(rows: ResultRows) -> list[dict[str, Any]]:
 
 
 def series_latex(rows: ResultRows, *, command: str) -> str:
-    """Return a tabular for each series, with one or more places, as fit a paper's column; empty without series.
+    """Return a tabular of means for each series with values, as one text; empty without such series.
+
+    It has up to six places, fewer if they don't fit a paper's column, but at least one.
 
     Args:
         rows: the results.

@@ -69,7 +69,7 @@ def sources_note(shares: Sequence[SourceShares]) -> str:
 
 
 def advice(shares: Sequence[SourceShares]) -> str:
-    """Return a sentence with the source to vary in the next trials; empty if `next_table` is None."""
+    """Return sentences with the source to vary in the next trials; empty if `next_table` is None."""
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:
         return ""

@@ -27,7 +27,7 @@ class Evidence:
 
         Args:
             cell: the candidate's cell.
-            seeds: the seeds.
+            seeds: the seeds whose trials count; one without a trial is pending.
             names: the names of the objectives.
             most_iterations: the most iterations of any cell of the search.
 

@@ -91,7 +91,7 @@ class Record:
 
 
 def to_json(record: Record) -> bytes:
-    """Encode a record, with the same bytes for equal records.
+    """Encode a record as JSON.
 
     Raises:
         ValueError: if a number is NaN or infinite.

@@ -85,7 +85,7 @@ def _values(spec: Spec, evidence: Evidence) -> ValueAt:
 
 
 def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
-    """Read a search's record; None before the first suggestion.
+    """Read a search's record; None before the first suggestion. An older version's values are computed anew.
 
     Raises:
         StoreError: if the file isn't a valid record.
@@ -245,7 +245,7 @@ def _continued(spec: Spec, record: Record, evidence: Evidence, suggestions: Sugg
 
 
 def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
-    """Ask the sampler until it has suggested `count` new cells, or has made too many suggestions."""
+    """Ask the sampler until it has suggested `count` new cells, or has made too many suggestions, and add these."""
     space, cells = Space(spec), {candidate.cell_id for candidate in record.candidates}
     number, candidates = record.rounds, list(record.candidates)
     for _ in range(_MOST_SUGGESTIONS * count):
@@ -265,7 +265,10 @@ def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: in
 
 
 def _end_round(record: Record, compared: Sequence[Candidate], standings: Round, suggestions: Suggestions) -> Record:
-    """Report the values of the round's candidates to the sampler; a repeated cell keeps its earlier values."""
+    """Add the values of the round's candidates to the record, and report them to the sampler.
+
+    A repeated cell keeps its earlier values.
+    """
     by_cell: dict[str | None, tuple[int, Value]] = {c.cell_id: (c.seeds, c.values) for c in record.valued}
     for candidate, seeds, values in zip(compared, standings.seeds, standings.values or (), strict=True):
         by_cell[candidate.cell_id] = (seeds, values)

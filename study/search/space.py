@@ -135,7 +135,8 @@ class Space:
     def left_out(self, cell: Cell) -> dict[str, Any]:
         """Return the hyperparameters that conditions leave out of a cell, each with a valid value for other cells.
 
-        A study file of the cell alone needs both the values and the conditions that leave them out.
+        Empty if the family doesn't leave hyperparameters out of calls. A study file of the cell alone needs both the
+        values and the conditions that leave them out.
         """
         if not self.spec.family.leaves_out:
             return {}
@@ -144,7 +145,7 @@ class Space:
         return {name: value for name, value in (self.fixed[cell.model] | values).items() if name in missing}
 
     def conditions_of(self, cell: Cell, names: Collection[str]) -> dict[str, Any]:
-        """Return the conditions of hyperparameters for a cell's model, as in a study file."""
+        """Return the condition of each named hyperparameter for a cell's model, as in a study file; each must exist."""
         allowed = self._levels[cell.model].conditions.allowed
         return {name: dict(allowed[name]) for name in names}
 

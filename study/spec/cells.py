@@ -16,7 +16,7 @@ from study.spec.tables import Spec
 
 
 def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Family | None = None) -> Cell:
-    """Make the canonical cell of a point.
+    """Make the canonical cell of a point: with defaults, and None for hyperparameters that don't apply.
 
     Args:
         task: the task's name.

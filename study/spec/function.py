@@ -64,7 +64,7 @@ def load_function(
 
 
 def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake between the parts of a function's study, with its place."""
+    """Yield each mistake in a study's metrics, success, pruning, objectives and memory limit, with its place."""
     taken = f"{spec.train} has a hyperparameter of that name; give the metric another one"
     yield from call_mistakes(spec, RESERVED, spec.family.hyperparameters, taken)
     if spec.resources.memory_gb is not None and spec.isolation is None:

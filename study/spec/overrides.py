@@ -51,7 +51,7 @@ def override(document: Document, overrides: Overrides) -> None:
     """Put overrides into a file's data, in place; missing tables are created.
 
     An override of a hyperparameter for all models removes all other settings of it for all models. The document's
-    `notices` name each axis of the grid that is removed or changed.
+    `notices` name each axis of the grid, and each range, that is removed or changed.
 
     Raises:
         InputError: if a place is inside a value that isn't a table.
@@ -154,7 +154,7 @@ def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def dump(data: Mapping[str, Any], comment: str = "") -> str:
-    """Write a file's data as YAML.
+    """Return a file's data as YAML text, with Python ranges of seeds as a file writes them.
 
     Args:
         data: the data.

@@ -354,6 +354,6 @@ def _clashes(task: str, models: Mapping[Place, str], declared: _Declared) -> Ite
 
 
 def packed_mistakes(spec: PackedSpec) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake between the parts of a packed task's study, with its place."""
+    """Yield each mistake in success and references of a packed task's study, with its place."""
     yield from success_mistakes(spec, spec.declared.metrics)
     yield from reference_mistakes(spec)

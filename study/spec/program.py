@@ -101,7 +101,10 @@ def command_mistakes(spec: ProgramSpec) -> Iterator[tuple[Place, str]]:
 
 
 def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake between the parts of a program's study, with its place."""
+    """Yield each mistake in a program's hyperparameters, placeholders, conditions, pattern and metrics, with its place.
+
+    Mistakes of `study.spec.calls.call_mistakes` are among them.
+    """
     given = given_values(data)
     reserved = {*RESERVED, *OWN_NAMES}
     for name in given:

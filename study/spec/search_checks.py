@@ -12,7 +12,7 @@ from study.spec.tables import POINTS, RangeTable, Search, Spec
 
 
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in a search and its ranges, with its place.
+    """Yield each mistake in ranges, and in a search's settings, points and seeds, with its place.
 
     Args:
         spec: the study.

@@ -22,9 +22,10 @@ def has_nested_settings(data: Mapping[str, Any]) -> bool:
 
 
 def normalize(document: Document) -> None:
-    """Normalize the tables that set hyperparameters, in place; invalid parts stay for later checks.
+    """Move conditions out of axes into `when`, and flatten nested tables of hyperparameters to dotted names.
 
-    Names and conditions that become repeated are added to the document's problems.
+    The document is changed in place. Only studies of functions and programs have nested tables. Invalid parts stay for
+    later checks; names and conditions that become repeated are added to the document's problems.
     """
     if not isinstance(document.data, dict):
         return

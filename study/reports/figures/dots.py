@@ -126,8 +126,8 @@ SECONDS = Clock(
 def paces_differ(rows: ResultRows) -> bool:
     """Return True if the seconds an iteration differ between rows, so that seconds add information to iterations.
 
-    Three conditions must hold: the Kruskal-Wallis test of the solved trials rejects at 1%, rows explain a quarter of
-    the ranks' variance, and the rows' medians differ by 10%.
+    Three conditions must hold for the solved trials with known seconds, in two or more rows: the Kruskal-Wallis test
+    rejects at 1%, rows explain a quarter of the ranks' variance, and the rows' medians differ by 10%.
     """
     from scipy.stats import kruskal  # imported here, since it takes long and is rarely needed
 

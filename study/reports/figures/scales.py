@@ -133,7 +133,7 @@ class Scale:
         return self.is_log and any(y == 0 for y, _ in self.points)
 
     def limit(self, panels: Sequence[Axes]) -> bool:
-        """Set the axis of panels, so that all values fit and no wide interval flattens the others.
+        """Set the axis of panels, so that all values within `ends` fit and no wide interval flattens the others.
 
         Returns:
             True if an interval is cut.

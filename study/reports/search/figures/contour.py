@@ -86,9 +86,9 @@ def plot(search: SearchFindings | None) -> Drawn | None:
 
 
 def _pair(search: SearchFindings) -> tuple[Parameter, Parameter] | None:
-    """Choose the two most important numeric parameters that at least half of the candidates have, and at least ten.
+    """Choose the two most important numeric parameters that enough candidates have: half of them, and at least ten.
 
-    With ties, the first ones are chosen; None without two.
+    With ties, the first ones are chosen; None without two that enough candidates have together.
     """
     least = max(_FEWEST, _SHARE * len(search.candidates))
     numbers = [

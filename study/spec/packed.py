@@ -125,7 +125,7 @@ def load_packed(
         The family with the declarations, the code, and the data files of the task's fields.
 
     Raises:
-        PackedError: with every mistake, if an object doesn't exist, fails, or doesn't fit the others.
+        PackedError: if an object or data file doesn't exist or fails, or doesn't fit the others.
     """
     places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
     known = model_names(packed_task(spec.task_name)) if is_stable_task(spec.task_name) else model_set_names()
@@ -198,7 +198,7 @@ class _Declaring:
             folder: the folder of that file.
 
         Raises:
-            PackedError: if an object fails, or doesn't fit the others.
+            PackedError: if an object or data file fails, or doesn't fit the others.
         """
         with CodeFolder(self._copy) as opened:
             task = self._read(_TASK, partial(self._task, opened))

@@ -150,7 +150,7 @@ def _close_token() -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Check that the address answers, since Ray itself tries for minutes, with unclear errors."""
+    """Raise ClusterError if a HOST:PORT doesn't answer; Ray itself would try for minutes, with unclear errors."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return  # such as "auto", which Ray resolves

@@ -146,7 +146,7 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     Args:
         plan: the study's plan.
         options: options of the run.
-        difference: a difference of success rates, whose number of seeds is computed; None for none.
+        difference: a difference of success rates to detect; the estimate then has the number of seeds that it takes.
 
     Raises:
         InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray

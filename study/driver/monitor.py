@@ -202,7 +202,7 @@ class Monitor:
             return
 
     def _count(self, pack_id: str) -> None:
-        """Count and publish the results of a pack that is stored, of each of its open parts."""
+        """Count and publish the results of a stored pack, for each of its open parts; perhaps end the run."""
         ending = self._open.ending_with(pack_id)
         if ending:
             table = self._read(pack_id)
@@ -218,7 +218,7 @@ class Monitor:
         self._publish_counts()
 
     def _count_failed(self, pack_id: str, error: str) -> None:
-        """Store, count and publish a failed result for each trial of a pack that crashed for good."""
+        """Store, count and publish a failed result for each trial of a pack that crashed for good; perhaps end the run."""
         for part in self._open.ending_with(pack_id):
             failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))

@@ -170,7 +170,10 @@ def _program(words: Sequence[str]) -> Program:
 def _run(
     program: Program, values: Mapping[str, Any], code: SourceCode, limit_s: float, seed: int = 0
 ) -> Iterator[tuple[Path, str, int | None]]:
-    """Run a program; yield its folder, its output and its exit code (None if it had to be ended)."""
+    """Run a program for at most `limit_s`; yield its folder, its output and its exit code (None if it was ended).
+
+    Raise InputError if it can't be started.
+    """
     with tempfile.TemporaryDirectory(prefix="study-new-", ignore_cleanup_errors=True) as scratch:
         folder, log = Path(scratch, "trial"), Path(scratch, "log.txt")
         folder.mkdir()

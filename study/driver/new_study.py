@@ -77,7 +77,10 @@ def try_function(
 
 
 def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
-    """Call a function in its own process; return the metrics of its first report, none after a timeout."""
+    """Call a function in its own process; return the metrics of its first report, none after a timeout.
+
+    Raise InputError if it fails.
+    """
     code = spec.source_code
     assert code is not None
     load = partial(load_copied, str(code.unpacked() or ""), spec.train)

@@ -45,9 +45,9 @@ class News:
 
 @contextmanager
 def notifying(study: str, console: Console) -> Iterator[News]:
-    """Run the user's command after the block, even if the block fails.
+    """Run the user's command after the block, even if it raised an Exception, but not after KeyboardInterrupt.
 
-    A run that hasn't begun isn't announced.
+    Nothing is run without a command, or if `has_begun` is still False.
 
     Args:
         study: the study's name.
@@ -76,7 +76,7 @@ def notifying(study: str, console: Console) -> Iterator[News]:
 
 
 def _notify(command: Sequence[str], news: News, console: Console) -> None:
-    """Run the command for at most ten seconds, and warn if it fails."""
+    """Run the command for at most ten seconds, and warn if it fails; no-op without one, or if the run hasn't begun."""
     if not command or not news.has_begun:
         return
     words = [re.sub(r"\{([a-z_]+)\}", lambda match: news.places[match[1]], word) for word in command]

@@ -49,7 +49,7 @@ def checking_order(
 
     The block begins with an import of the function in another process, which ends with the block. The verdict is stored
     in the study's folder, and holds until the code, the versions of its distributions or the two trials change.
-    Nothing is checked if a verdict is stored, or if trials don't share a process.
+    Nothing is checked if there are fewer than two trials, or they don't share a process. A stored verdict is printed.
 
     Args:
         plan: the study's plan.
@@ -62,6 +62,8 @@ def checking_order(
 
     Raises:
         StoreAwayError: if the store is away for longer than `patience` allows.
+        StoreError: if the verdict can't be written.
+        InputError: if the code can't be unpacked.
     """
     spec, trials = plan.spec, _checked_trials(plan)
     if not isinstance(spec, FunctionSpec) or len(trials) < 2:
@@ -93,6 +95,9 @@ def explain(spec: Spec, first: Trial, second: Trial) -> str:
 
     Returns:
         The sentence; empty if no dependence was found, or each trial has a process of its own.
+
+    Raises:
+        InputError: if the code can't be unpacked.
     """
     if not isinstance(spec, FunctionSpec) or spec.isolation is not None:
         return ""
@@ -137,7 +142,10 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
 
 
 def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
-    """Train two trials in both orders; return the verdict, and a sentence if they differ."""
+    """Train two trials in both orders; return the verdict, and a sentence unless it is "same".
+
+    Raise FreshCallError if the trials can't be trained.
+    """
     first, second = trials
     first_alone, second_after = call((first, second))
     second_alone, first_after = call((second, first))

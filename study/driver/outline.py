@@ -98,7 +98,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
 
 
 def _claims_text(plan: Plan) -> str:
-    """List the claims, and the times of their judgement."""
+    """List the claims, and the times of their judgement; empty without claims."""
     claims, design = claims_of(plan.spec, plan.cells, plan.labels), plan.spec.seed_design
     if not claims:
         return ""
@@ -284,12 +284,13 @@ def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
 
 
 def results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
-    """Read the results of the plan's cells from all studies of the store, one row a trial.
+    """Read the results of the plan's cells from all studies of the store, one row per trial.
 
     Other studies that can't be read are skipped.
 
     Raises:
         StudyError: if the study's own results can't be read.
+        ConflictError: if one engine and kind of device gave a trial two different results.
     """
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())
     read = _read_studies(plan, root, lambda folder: folder.judged_by(plan.criterion).read_results())
@@ -303,7 +304,7 @@ def _done_anywhere(plan: Plan, root: str | Path) -> set[str]:
 
 
 def _read_studies(plan: Plan, root: str | Path, read: Callable[[StudyStore], T]) -> Iterator[T]:
-    """Yield ``read``'s value for each study of the store that can be read."""
+    """Yield ``read``'s value for each study of the store that can be read; raise its error for the plan's own study."""
     store = Store(root, read_only=True)
     for name in store.studies():
         try:

@@ -35,7 +35,7 @@ def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
     """Return the options in a help text, except ``help`` and ``version``.
 
     Returns:
-        By option, without its hyphens: the name of its value, None for a flag; and its default, empty if unknown.
+        By option, without its leading hyphens: the name of its value, None for a flag; and its default, empty if unknown.
     """
     options: dict[str, tuple[str | None, str]] = {}
     blocks: list[list[str]] = []
@@ -58,7 +58,8 @@ def arguments_of(
 ) -> Arguments:
     """Replace a command's values by placeholders, and add missing options.
 
-    Options are added for the seed, the folder and swept hyperparameters.
+    Options are added for the seed, the folder and swept hyperparameters. Without any words, the first options with a
+    default are added, too; `Arguments.others` lists the remaining ones.
 
     Args:
         words: the words after the program.

@@ -43,7 +43,7 @@ class Publication:
         self.publisher = publisher
 
     def judge_again(self, patience_s: float) -> None:
-        """Publish the present outcomes of trials that are judged only at the end.
+        """Publish the present outcomes of trials that are judged only at the end; no-op without MLflow.
 
         Args:
             patience_s: seconds that the store may be away.

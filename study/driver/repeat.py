@@ -131,6 +131,7 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
     Raises:
         InputError: if the trial isn't stored, failed, was stopped early, has no stored learning curve, or its task has
             no script writer.
+        StoreError: if the store can't be read.
     """
     stored = _stored_trial(folder, results, trial_id)
     if stored.curve is None:
@@ -139,7 +140,7 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
 
 
 def _script_writer(trial: Trial) -> Callable[[str, Result, Curve], TrialScript]:
-    """Return the function of an installed package that writes scripts for a trial's task."""
+    """Return the installed function that writes scripts for a trial's task; raise InputError if there is none."""
     tasks = offers.names("scripts")
     if trial.cell.task not in tasks:
         raise InputError(
@@ -159,7 +160,7 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
 
 
 def _with_isolation(own: Engine | None) -> Engine | None:
-    """Return the engine, changed to call a training function in a new process without limits."""
+    """Return the engine; a training function's is changed to call it in a new process, without memory or time limit."""
     if not isinstance(own, FunctionEngine) or own.is_isolated:
         return own
     return replace(own, is_isolated=True, limits=replace(own.limits, memory_gb=None, time_limit_s=None))
@@ -263,7 +264,7 @@ def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
 
 
 def _differences_of_curves(stored: Curve, again: Curve) -> Iterator[str]:
-    """Yield the differences between two learning curves, one for each metric that differs."""
+    """Yield a difference for each metric that differs; only one if the curves have different evaluations."""
     if not _are_same(stored.iteration, again.iteration):
         yield f"learning curve: {len(stored.iteration)} evaluations are stored, now {len(again.iteration)}"
         return

@@ -75,6 +75,7 @@ class Resources:
 
         Raises:
             InputError: if no engine trains a cell.
+            StoreError: if the checkpoints can't be read.
         """
         first_notice = len(folder.notices)
         checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
@@ -162,8 +163,8 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
         console: where remarks and the start of the workers are shown.
 
     Raises:
-        InputError: as `workers` does.
-        ClusterError: as `workers` does.
+        InputError: if no engine trains a cell.
+        ClusterError: as `workers` does, if the study begins on its workers.
     """
     for sentence in (*plan.spec.family.remarks, *engines.slow_cells(), *engines.hidden_gpu()):
         console.print(sentence, style="yellow")

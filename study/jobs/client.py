@@ -39,7 +39,7 @@ def connect(address: str | Address, notify: Callable[[str], None] | None = None)
         notify: called with a warning before a token is sent unencrypted over a network.
 
     Raises:
-        InputError: if it isn't the address of a dashboard.
+        InputError: if it isn't the address of a dashboard, or the token's file can't be read.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if nothing answers there, or it isn't a Ray dashboard of a supported version.
     """
@@ -264,12 +264,12 @@ class Client:
             yield decoder.decode(chunk)
 
     def _check_ended(self, job_id: str, cause: BaseException | None = None) -> None:
-        """Check that the job has ended, since its log broke off."""
+        """Raise ClusterError if the job still runs, although its log broke off."""
         if not self.job(job_id).ended:
             raise ClusterError(f"the log of {job_id} broke off: its node is gone, or can't be reached") from cause
 
     def _ask(self, method: str, path: str, *, reason: str = "it gave an unexpected answer") -> Any:
-        """Send a request, and return the JSON of a successful answer."""
+        """Send a request, and return the JSON of a successful answer; raise ClusterError for any other answer."""
         answer = self._request(method, path)
         problem = _refusal(answer.status_code, self.has_token)
         if problem is not None:

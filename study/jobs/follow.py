@@ -138,7 +138,7 @@ def usage(client: Client) -> Usage:
 
 
 def standings(client: Client, study: str | None = None, store: str | None = None) -> list[JobStatus]:
-    """Return the status of the last job of each study and store, latest submission first.
+    """Return the status of the last job of each study and store, latest submission first, at most 100.
 
     Args:
         client: a connected client.

@@ -106,7 +106,7 @@ def unpacked(archive: bytes, digest: str, cache: Path) -> Path:
         cache: a folder of this machine that only this user may write to; it is created if missing.
 
     Raises:
-        InputError: as `read_archive` and `placed` do.
+        InputError: if the archive is damaged or has another digest, the folder was changed, or the cache isn't private.
         OSError: if the cache can't be written.
     """
     return placed(read_archive(archive, digest), digest, cache)

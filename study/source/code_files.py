@@ -25,7 +25,7 @@ def python_files(place: Path, boundary: Path) -> Iterator[Path]:
     """Yield the ``*.py`` files among those of `files_in`, with the same arguments.
 
     Raises:
-        InputError: as `files_in` does.
+        InputError: if a folder can't be read or, by a link, lies outside of `boundary`.
     """
     return (path for path in files_in(place, boundary) if path.suffix == ".py")
 

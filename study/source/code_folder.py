@@ -89,7 +89,10 @@ class CodeFolder:
             _active = self
 
     def deactivate(self) -> None:
-        """Deactivate the folder and restore other modules with the same names; imported objects remain usable."""
+        """Deactivate the folder and restore other modules with the same names; no-op if it isn't active.
+
+        Objects that were imported from it remain usable.
+        """
         global _active
         with _lock:
             if _active is not self:
@@ -219,7 +222,7 @@ def load_copied(folder: str, name: str) -> Any:
         name: the object's import string.
 
     Raises:
-        InputError: as `parse_import_string` and `CodeFolder.load` do.
+        InputError: if `name` isn't an import string, the import fails, or the object doesn't exist or isn't marked.
     """
     return CodeFolder(Path(folder) if folder else None).load(parse_import_string(name))
 

@@ -97,7 +97,10 @@ def _words(program: Program) -> Sequence[str]:
 
 
 def _file_of(word: str, folder: Path, *, is_program: bool = False) -> str | None:
-    """Return the name of the folder's file that a word of a command names, or None."""
+    """Return the name of the folder's file that a word of a command names, or None.
+
+    Raise InputError if the word looks like a code file that doesn't exist.
+    """
     path = word.rpartition("=")[2].removeprefix(CODE)
     is_code = word.endswith(f"{CODE}{path}")
     if not path or "{" in path or " " in word or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:

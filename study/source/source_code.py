@@ -45,7 +45,7 @@ class SourceCode:
         """Return the folder of this machine's copy, written if necessary; None without files.
 
         Raises:
-            InputError: as `study.source.archive.unpacked` does.
+            InputError: if the copy was changed, or the cache of code isn't private.
         """
         return unpacked(self.archive, self.digest, code_cache()) if self.files else None
 
@@ -125,7 +125,10 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
 
 
 def _place(import_string: ImportString, folder: Path) -> Path | None:
-    """Return the location of an import string's top-level module; None if it is installed."""
+    """Return the location of an import string's top-level module; None if it is installed.
+
+    Raise InputError if it doesn't exist, or is Python's or this package's.
+    """
     name = import_string.package
     place = own_place(name, folder)
     if place is not None:

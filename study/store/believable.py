@@ -37,7 +37,7 @@ class Results:
 
     @property
     def wanted(self) -> pa.Table:
-        """The requested columns."""
+        """The requested columns, with long error texts shortened."""
         return with_short_errors(self.table if self.columns is None else self.table.select(self.columns))
 
 
@@ -50,10 +50,10 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
         columns: the requested columns; None for all.
 
     Raises:
-        InputError: as `open_parquet` does.
-        StoreError: as `open_parquet` and `read_table` do.
-        UnbelievableError: as `open_parquet` does.
-        Exception: as `open_parquet` does.
+        InputError: if a newer package wrote it.
+        StoreError: if an earlier package wrote it, and it can't be converted to the current format.
+        UnbelievableError: if this package didn't write it, or its columns don't match the current version.
+        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file.
     """
     file = open_parquet(where, data, "results")
     digest = hashlib.blake2b(data, digest_size=16).digest()
@@ -62,7 +62,7 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
 
 
 def are_right(files: Sequence[Results]) -> bool:
-    """Return True if all rows of the files are valid.
+    """Return True if all rows of the files are valid, and remember the files in that case.
 
     Raises:
         MemoryError: if memory is short.
@@ -80,7 +80,7 @@ def are_right(files: Sequence[Results]) -> bool:
 
 
 def check_results(file: Results) -> Results:
-    """Check the rows of a file, and return the file.
+    """Check the rows of a file unless they were checked before, and return the file.
 
     Raises:
         UnbelievableError: if a row is invalid.
@@ -103,7 +103,7 @@ def check_rows(results: pa.Table) -> None:
 
 
 def _joined(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """Concatenate the tables of each schema."""
+    """Return one table per schema, concatenated from the tables that have it."""
     groups: list[list[pa.Table]] = []
     for table in tables:
         alike = (group for group in groups if group[0].schema.equals(table.schema, check_metadata=True))

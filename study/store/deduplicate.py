@@ -22,6 +22,8 @@ _BY_CRITERION = ("outcome", "threshold", "criterion", "solved_at_iteration")
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     """Return one row per trial: a result, else a trial stopped early, else a failure; the first in case of a tie.
 
+    The rows keep the order of the files.
+
     Args:
         tables: the rows of each file; at least one.
         names: names of the files, for errors.
@@ -55,7 +57,7 @@ def _are(table: pa.Table, outcome: Outcome) -> npt.NDArray[np.bool_]:
 
 
 def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:
-    """Raise ConflictError if two results of a trial by the same engine and kind of device differ."""
+    """Raise ConflictError if two results of a trial by one engine and kind of device differ in columns of its training."""
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
     if _made_by(first) != _made_by(second):  # another engine or device may change the last bits
         return

@@ -98,7 +98,7 @@ def write_export(study: StudyStore, file: Path) -> Export:
 
 
 def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
-    """Write a study's files and their list into an archive."""
+    """Write a study's files and their list into an archive, and return the description of the export."""
     listed: dict[str, dict[str, Any]] = {}
     trials: set[str] = set()
     for key, data in _contents(study, trials):
@@ -117,14 +117,14 @@ def _written(archive: zipfile.ZipFile, study: StudyStore, file: Path) -> Export:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Return the entry of a regular file without a time."""
+    """Return the ZIP entry of a regular file, with a fixed time and system, so that equal files give equal bytes."""
     info = zipfile.ZipInfo(name, _TIME)
     info.create_system, info.external_attr = 3, _MODE  # as on Unix, on every system
     return info
 
 
 def _contents(study: StudyStore, trials: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a study to export, in order; files that a running study adds meanwhile are left out.
+    """Yield the key and bytes of each file to export, in a fixed order; files that are added meanwhile are left out.
 
     Args:
         study: the study's store.
@@ -207,7 +207,7 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
 
 
 def _check_members(members: Sequence[zipfile.ZipInfo], study: str, file: Path) -> None:
-    """Check that each member is a plain file of a study, and that members don't overlap."""
+    """Raise InputError unless each member is an uncompressed plain file of a study, and no two overlap."""
     wrong = f"{file} isn't an unchanged export of a study, and nothing was imported"
     for member in members:
         folder, _, key = member.filename.partition("/")

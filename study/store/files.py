@@ -94,6 +94,7 @@ def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] |
 
     Raises:
         StoreError: if an earlier version's table can't be converted to the current format.
+        Exception: another of `UNREADABLE`, if the data are damaged or lack a column.
     """
     version = version_of(where, file.metadata.metadata)
     if formats.is_unchanged(columns, version):
@@ -114,6 +115,7 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
     Raises:
         InputError: if it is newer than this package.
         UnbelievableError: if it is less than 1.
+        KeyError: if the metadata has none.
         ValueError: if it isn't a whole number.
     """
     version = int(metadata[_VERSION_KEY])
@@ -126,6 +128,7 @@ def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
 
     Raises:
         UnbelievableError: if it isn't a JSON object, or has control characters.
+        ValueError: if it isn't JSON.
     """
     return json.loads(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
 
@@ -204,7 +207,7 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
 def _members(data: bytes, with_arrays: bool) -> Members:
     # Check all checksums first: numpy parses an array's header before reading the whole array checks it.
-    """Return a checkpoint's header, and its arrays if requested; raise UnbelievableError if it is damaged."""
+    """Return a checkpoint's header, and its arrays if requested; raise UnbelievableError if it is damaged or foreign."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise UnbelievableError("it is compressed, but this package doesn't compress checkpoints")

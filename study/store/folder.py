@@ -140,7 +140,7 @@ class Folder(ABC):
 
     @abstractmethod
     def move(self, key: str, to: str) -> bool:
-        """Rename a key; return False if it doesn't exist (any more)."""
+        """Rename a key, replacing `to`; return False if it doesn't exist (any more)."""
 
     @abstractmethod
     def lock(self, notify: Callable[[str], None]) -> AbstractContextManager[StudyLock]:
@@ -211,12 +211,12 @@ def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Ite
 
 
 def this_process() -> dict[str, str | int]:
-    """Describe this process, for a lock."""
+    """Return this process's id and host, as a lock stores them."""
     return {"pid": os.getpid(), "host": socket.gethostname()}
 
 
 def holder_of(content: bytes | None) -> str:
-    """Describe the process that a lock names."""
+    """Describe the process that a lock's content names; "another process" if it names none."""
     try:
         holder = json.loads(content or b"")
         return f"process {holder['pid']} on {holder['host']}"

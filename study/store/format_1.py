@@ -51,13 +51,13 @@ _KINDS = {_TEXT: "text", _INTEGER: "whole", _NUMBER: "number"}
 
 
 def upgraded_results(results: pa.Table) -> pa.Table:
-    """Add each column's role, and a null criterion, since cells set the criterion of all trials of this version."""
+    """Convert results to version 2: add each column's role, and a null `criterion`, which this version lacks."""
     criterion = pa.chunked_array([pa.nulls(len(results), _TEXT)])
     return pa.table([*results.columns[:_CRITERION], criterion, *results.columns[_CRITERION:]], schema=_NEXT_RESULTS)
 
 
 def upgraded_curves(curves: pa.Table) -> pa.Table:
-    """Add the role of the metric columns."""
+    """Convert curves to version 2: add the role of the metric columns."""
     return pa.table(curves.columns, schema=_NEXT_CURVES)
 
 

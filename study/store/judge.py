@@ -41,7 +41,7 @@ class _Rule:
 
 
 def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_at_of: SolvedAtOf = dict) -> pa.Table:
-    """Return results with outcomes according to a criterion, computed from their metrics.
+    """Return results with the outcome, criterion and iteration of solving that follow from a criterion and their metrics.
 
     Diverged, failed and stopped trials keep their outcomes. A trial's curve shows when it was solved.
 
@@ -49,7 +49,7 @@ def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_
         results: rows of trials, which another criterion may have judged. If references set the criterion, pass all
             rows of the study, since the rows of its references determine the bounds.
         criterion: the criterion of a solved trial; empty if there is none.
-        curves_of: returns curves; called only for solved trials that another criterion had judged.
+        curves_of: returns curves; called only for solved trials that another criterion had judged, and that aren't cached.
         solved_at_of: returns cached iterations of solving; no curves are read for the trials in it.
     """
     rules = list(_rules(results, criterion))
@@ -96,7 +96,7 @@ def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
 
 
 def _meets(results: pa.Table, criterion: Mapping[str, Bound]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that meet all bounds; none if a metric is missing."""
+    """Return a mask of the rows that meet all bounds; all False if a metric has no column."""
     met = np.ones(len(results), bool)
     for name, bound in criterion.items():
         if name not in results.column_names:
@@ -112,7 +112,7 @@ def _first_successes(
     curves_of: CurvesOf,
     solved_at_of: SolvedAtOf,
 ) -> dict[int, int | None]:
-    """Return the iterations at which the trials of the solved rows were solved, by row."""
+    """Return the iteration at which each solved row's trial was solved, by row; rows without a curve are left out."""
     rows = np.flatnonzero(solved)
     if not len(rows):
         return {}

@@ -40,7 +40,7 @@ def judgements_file(results: pa.Table) -> bytes:
     """Return the content of the cache file.
 
     Args:
-        results: rows of judged trials.
+        results: rows of judged trials; only solved ones are written.
     """
     solved = results.filter(pc.equal(results["outcome"], str(Outcome.SOLVED)))
     table = pa.table({name: solved[name] for name in _COLUMNS})

@@ -113,7 +113,7 @@ class Lease(StudyLock):
                 return
 
     def _check_conditions(self) -> None:
-        """Raise StoreError if the server ignores a condition of a write, which would let two drivers run."""
+        """Raise StoreError if the server ignores conditions of writes; BusyError if the lock was just taken over."""
         outdated = self._version
         if not self._put(outdated):
             raise BusyError(f"study {self._name!r} was taken over by another process just now: wait for it")
@@ -130,7 +130,10 @@ class Lease(StudyLock):
         return json.dumps(this_process() | {"id": self._id, "beat": self._beat}).encode()
 
     def _put(self, version: Version | None) -> bool:
-        """Write this process's name over a version; return True also if only the answer to the write was lost."""
+        """Write this process as the holder over a version; return False if the object has another version.
+
+        If only the answer to the write was lost, the object has this process's content, and the result is True.
+        """
         self._beat += 1
         content = self._content()
         new_version = self._place.put_if(self._key, content, version)
@@ -142,7 +145,7 @@ class Lease(StudyLock):
         return new_version is not None
 
     def _renew(self) -> None:
-        """Renew the lock until it is released or lost."""
+        """Renew the lock until it is released; if another process took or removed it, set `lost` and end."""
         while not self._released.wait(self._timing.renew_s):
             try:
                 if self._put(self._version):

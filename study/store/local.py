@@ -140,7 +140,7 @@ class LocalFolder(Folder):
                 return []
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the modification time of each complete file in a folder, by name; empty without the folder.
+        """Return the modification time (s since 1970) of each complete file in a folder, by name; empty without it.
 
         Raises:
             StoreError: if the file system fails.
@@ -180,7 +180,9 @@ class LocalFolder(Folder):
             return None
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | NotAFileError | None]]:
-        """Read files sequentially: 4,000 files of 23 KB take 0.12 s, but 0.20 s in two threads.
+        """Yield each key with its bytes, None or a `NotAFileError`, in order.
+
+        Files are read sequentially: 4,000 files of 23 KB take 0.12 s, but 0.20 s in two threads.
 
         Raises:
             StoreError: if the file system fails.
@@ -282,7 +284,7 @@ class LocalFolder(Folder):
                 Path(folder).rmdir()
 
     def move(self, key: str, to: str) -> bool:
-        """Rename a file; return False if it doesn't exist (any more).
+        """Rename a file, replacing `to`; return False if it doesn't exist (any more).
 
         Raises:
             StoreError: if the file system fails.
@@ -388,7 +390,7 @@ class LocalFolder(Folder):
 
 
 def _check_file(path: Path) -> None:
-    """Check that a path leads to a regular file: reading a pipe would block, and a device may be endless."""
+    """Raise NotAFileError unless a path leads to a regular file: a pipe would block, and a device may be endless."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -405,7 +407,7 @@ def _check_regular(path: Path, mode: int) -> None:
 
 
 def _open_lock(path: Path) -> BinaryIO:
-    """Open or make a study's lock; raise NotAFileError for a link, which may lead to another user's file."""
+    """Open or make a study's lock file; raise NotAFileError for another type, or a link, which may lead elsewhere."""
     if path.is_symlink():
         raise NotAFileError(str(path), "it is a link, and a lock must be a file of its own")
     with suppress(FileNotFoundError):

@@ -25,6 +25,8 @@ def merge(study: StudyStore, other: StudyStore, source: str) -> int:
 
     Raises:
         ConflictError: if one engine and kind of device gave a trial two different results; nothing is copied.
+        InputError: if a newer package wrote one of the files.
+        StoreError: if a file can't be read or written.
     """
     before = study.read_results()
     try:

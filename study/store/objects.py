@@ -76,7 +76,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         timing: renewal and takeover times of its lock.
 
     Raises:
-        InputError: if the URL isn't that of an object store, or contains a secret.
+        InputError: if the URL isn't that of an object store, names no bucket, or contains a secret.
         StoreError: if a required setting or package is missing.
     """
     try:
@@ -155,7 +155,7 @@ class ObjectFolder(Folder):
         return self
 
     def holding(self, key: str) -> list[str]:
-        """Return the names of the prefixes directly below that have an object of that key.
+        """Return the names of the prefixes directly below that have an object of that key, sorted.
 
         Raises:
             InputError: if the bucket doesn't exist.
@@ -184,7 +184,7 @@ class ObjectFolder(Folder):
         return sorted(path for path in paths if path.endswith(suffix) and "/" not in path)
 
     def times(self, kind: str = "") -> dict[str, float]:
-        """Return the server's time of last modification of each object directly below ``kind/``, by name.
+        """Return the time (s since 1970) of the last write of each object directly below ``kind/``, by name.
 
         Raises:
             InputError: if the bucket doesn't exist.
@@ -214,7 +214,7 @@ class ObjectFolder(Folder):
         return self._if_there(key, lambda path: bytes(obstore.get(self._store, path).bytes()))
 
     def read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Read many objects in parallel, since each request to a distant server takes long.
+        """Yield each key with its bytes, or None if it doesn't exist, in order; objects are read in parallel.
 
         Raises:
             InputError: if the bucket doesn't exist.
@@ -384,7 +384,10 @@ def _client() -> dict[str, Any]:
 
 
 def _keys(scheme: str) -> dict[str, Any]:
-    """Return a provider of the keys in the user's AWS files; raise StoreError if boto3 is missing, which reads them."""
+    """Return an argument with a provider of the keys in the user's AWS files; empty if they aren't needed.
+
+    Raise StoreError if boto3, which reads them, isn't installed.
+    """
     if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
     file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")

@@ -146,7 +146,8 @@ class Later:
             act: the action, which may run twice.
 
         Raises:
-            StoreAwayError: as `go_on` does.
+            StoreAwayError: the last one, once `patience_s` is over.
+            Exception: any other error of an action, which stays in the queue.
         """
         self._acts.append(act)
         self.go_on()
@@ -156,6 +157,7 @@ class Later:
 
         Raises:
             StoreAwayError: the last one, once `patience_s` is over.
+            Exception: any other error of an action, which stays in the queue.
         """
         if not self._acts or time.monotonic() < self._again_at:
             return

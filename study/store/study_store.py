@@ -143,7 +143,7 @@ class StudyStore:
         return self._folder.read(name)
 
     def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Read several files that `write_file` wrote, in parallel; missing ones and folders are left out.
+        """Return the bytes of several files that `write_file` wrote, by name; missing ones and folders are left out.
 
         Raises:
             StoreError: if the store can't be read.
@@ -420,7 +420,7 @@ class StudyStore:
         return set(rows["trial_id"].to_pylist())
 
     def done_rows(self) -> pa.Table:
-        """Return ``trial_id``, ``cell_id`` and ``seed`` of the trials with a result other than failed.
+        """Return id, outcome, ``cell_id`` and ``seed`` of the trials with a result other than failed, one row each.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -429,7 +429,7 @@ class StudyStore:
         return self._outcomes("cell_id", "seed")
 
     def failed_rows(self) -> pa.Table:
-        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each.
+        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each, by id.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -501,7 +501,7 @@ class StudyStore:
         return solved_cells(self._files, task, models, criterion)
 
     def read_results(self) -> pa.Table:
-        """Return the study's results, one row per trial, ordered by cell and seed.
+        """Return the study's results, one row per trial, ordered by cell and seed, judged by the criterion if there is one.
 
         A result takes precedence over a failure. If a trial was done twice, the first result by file name is returned.
 
@@ -521,7 +521,10 @@ class StudyStore:
         return rows.sort_by([("cell_id", "ascending"), ("seed", "ascending")])
 
     def _judged(self, results: pa.Table, *, are_all: bool) -> pa.Table:
-        """Judge results by the criterion; `are_all` tells if they are all of the study's."""
+        """Judge results by the store's criterion, if any; `are_all`: they are all of the study's results.
+
+        If references set the criterion, other results are judged by none.
+        """
         if self._criterion is None:
             return results
         is_known = are_all or not isinstance(self._criterion, ReferenceCriterion)
@@ -616,7 +619,7 @@ class StudyStore:
             trial_ids: ids of the trials to copy.
 
         Returns:
-            The ids of those trials that the other study has; empty if it can't be read.
+            The ids of those trials that the other study has trained to their end; empty if it can't be read.
 
         Raises:
             StoreError: if this study's files can't be read or written.

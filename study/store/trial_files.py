@@ -68,7 +68,7 @@ class TrialFiles:
             self._uploaded[trial_id] = {}
 
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
-        """Remove the files of an ended trial that `keep` doesn't keep.
+        """Write the error of an ended trial, if it failed, and remove the files that `keep` doesn't keep.
 
         Args:
             trial_id: the trial.
@@ -100,7 +100,7 @@ class TrialFiles:
         return () if not unwanted else (_left_out(trial_id, unwanted, self.keep),)
 
     def upload(self, trial_ids: Collection[str]) -> None:
-        """Upload files that changed since the last call; no-op if the store is a folder.
+        """Upload files that changed since the last call, and remove deleted ones; no-op if the store is a folder.
 
         Raises:
             OSError: if a local file can't be read.
@@ -144,7 +144,7 @@ class TrialFiles:
 
 
 def is_file_name(name: str) -> bool:
-    r"""Return True if a name is a path below a trial's folder on any operating system.
+    r"""Return True if a name is a path below a trial's folder on any system: printable, of at most 1,000 bytes.
 
     Example:
         >>> [is_file_name(name) for name in ("a/b.txt", "../a", "/etc/a", "a//b", "a\\b", "a\n")]
@@ -167,7 +167,7 @@ def _files(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def _kept(sizes: Mapping[str, int], keep: Keep) -> list[str]:
-    """Return the files to keep: log and error, then the smallest of the others within the limits."""
+    """Return the files to keep: log and error, then the smallest files that `keep` names, within the limits."""
     always = [name for name in (LOG, ERROR) if name in sizes]
     wanted = [name for name in sizes if name not in always and keep.matches(name) and is_file_name(name)]
     kept, left = always, keep.size_mb * 10**6

@@ -42,7 +42,7 @@ class ValidatedFiles:
         self._read_only = read_only
 
     def keys(self, kind: str) -> list[str]:
-        """Return the keys of the files of a kind whose names are valid pack ids.
+        """Return the keys of the files of a kind whose names are valid pack ids, sorted by name.
 
         Raises:
             StoreError: if the store fails.
@@ -97,13 +97,13 @@ class ValidatedFiles:
         return None if data is None else self._parsed(key, check, self._folder.where_is(key), data)
 
     def _others(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read files of curves or weights."""
+        """Yield each key with its table of curves or weights, or None; move invalid files to quarantine."""
         for key, file in self.opened(keys):
             where = self._folder.where_is(key)
             yield key, None if file is None else self._parsed(key, read_table, where, file, kind_of(key), columns)
 
     def _results(self, keys: Sequence[str], columns: list[str] | None) -> Iterator[tuple[str, pa.Table | None]]:
-        """Read result files, and move files with invalid rows to quarantine."""
+        """Yield each key with its table of results, or None; move invalid files to quarantine."""
         batch = []
         for key, data in self._read_all(keys):
             where = self._folder.where_is(key)
@@ -114,7 +114,7 @@ class ValidatedFiles:
         yield from self._believable(batch)
 
     def _believable(self, batch: Sequence[tuple[str, Results | None]]) -> Iterator[tuple[str, pa.Table | None]]:
-        """Yield the tables of a batch of results; None for files that are missing or have invalid rows."""
+        """Yield each key of a batch with its table, or None if missing; move files with invalid rows to quarantine."""
         all_right = are_right([results for _, results in batch if results is not None])
         for key, results in batch:
             is_right = results is not None and (all_right or self._parsed(key, check_results, results) is not None)
@@ -158,7 +158,10 @@ class ValidatedFiles:
             yield key, None if isinstance(content, NotAFileError) else content
 
     def _parsed(self, key: str, parse: Callable[..., T], *arguments: Any) -> T | None:
-        """Parse a file; if it is invalid, move it to quarantine and return None."""
+        """Parse a file; if it is invalid, move it to quarantine and return None.
+
+        A checkpoint of a version without an upgrade stays in place, with a notice. A StudyError is raised.
+        """
         try:
             return parse(*arguments)
         except (StudyError, MemoryError):  # the file may be valid, but of another version or too large
@@ -172,7 +175,7 @@ class ValidatedFiles:
         return None
 
     def _quarantine(self, key: str, why: str) -> None:
-        """Move a file to quarantine with the reason; read-only, add a notice alone."""
+        """Move a file to quarantine with the reason, and add a notice; if read-only, only add a notice."""
         where = self._folder.where_is(key)
         if self._read_only:
             self.notice(f"{where} was skipped: {why}")

@@ -83,7 +83,7 @@ def count_rows(uri: str) -> None:
 
 
 def check_reachable(uri: str) -> None:
-    """Check that MLflow answers a request, without making a missing database.
+    """Check that MLflow answers a request; no-op for a missing database, which the first writer makes.
 
     Raises:
         TrackingError: if MLflow can't be reached, or refuses the environment's credentials.

@@ -117,7 +117,8 @@ def studies_page(dashboard: str, studies: Sequence[Links]) -> str:
     """Return the address of a dashboard's page with the studies' runs, one per study.
 
     It avoids MLflow's start page, which shows an assistant on the first visit, and its list of experiments, which leads
-    to pages for chat applications. Without studies, it is that list.
+    to pages for chat applications. Without studies, it is that list; for one study, it is `Links.study`. At most 100
+    studies are shown.
 
     Args:
         dashboard: the dashboard's address.
@@ -140,7 +141,10 @@ def studies_page(dashboard: str, studies: Sequence[Links]) -> str:
 
 
 def _ids_in_database(path: Path, timeout_s: float) -> dict[str, str]:
-    """Query the database directly, which takes 10 ms; importing MLflow and opening it takes 4 s."""
+    """Return the ids of active experiments by name; empty if the database can't be read.
+
+    A direct query takes 10 ms; importing MLflow and opening the database takes 4 s.
+    """
     query = "SELECT name, experiment_id FROM experiments WHERE lifecycle_stage = 'active'"
     read_only = f"{path.absolute().as_uri()}?mode=ro"  # doesn't make a missing database, unlike MLflow
     try:
@@ -151,7 +155,10 @@ def _ids_in_database(path: Path, timeout_s: float) -> dict[str, str]:
 
 
 def _ids_on_server(uri: str, studies: Collection[str], timeout_s: float) -> Mapping[str, str]:
-    """Query a server in a thread, since without an answer it would block for MLflow's timeout of ten seconds."""
+    """Return the ids of the studies' active experiments by name, without those that the server doesn't give in time.
+
+    A thread asks, since without an answer the request blocks for MLflow's timeout of ten seconds.
+    """
     ids: dict[str, str] = {}
 
     def ask() -> None:

@@ -148,7 +148,7 @@ class Experiment:
         publish_charts(self._client, self._id, self.study, lines)
 
     def finish(self) -> None:
-        """Delete running runs of trials that also have an ended run, and end the study's run."""
+        """Delete running runs of trials that also have an ended run, and end the runs of the study and its cells."""
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
             ended = [other for other in others if other.info.status in ENDED]
@@ -166,7 +166,7 @@ class Experiment:
             self._look_at(f"{_TRIALS} and tags.`{PACK}` = '{name}'")
 
     def _keep_best(self, runs: Iterable[Run]) -> None:
-        """Keep and record the best run of each trial, delete the others, and check the runs' parents."""
+        """Keep and record the best run of each trial, delete the others, and mark cells whose trials' runs need repair."""
         trial_runs = [run for run in runs if TRIAL_ID in run.data.tags]
         for trial_id, twins in groupby(sorted(trial_runs, key=rank), key=trial_id_of):
             best, *others = twins  # made by two publishers at once, or after a lost answer
@@ -220,7 +220,7 @@ class Experiment:
         self._runs[trial.trial.id] = ExistingRun(run_id, start_ms, False, False, trial.digest, {})
 
     def _read_back(self, packs: Sequence[str], trial_ids: Collection[str], *, are_known: bool) -> None:
-        """Check that each trial has one run, as it was written; delete the trials' other runs."""
+        """Delete the trials' duplicate runs; raise TrackingError unless each trial has a run as it was written."""
         written = {trial_id: self._runs.pop(trial_id) for trial_id in trial_ids}
         run_ids = [self.study.run_id, *(run.run_id for run in written.values())]
         runs = list(runs_of(self._client, self._id, f"attributes.run_id IN ({', '.join(map(repr, run_ids))})"))
@@ -269,7 +269,7 @@ class Experiment:
 
 
 def _experiment_id(client: MlflowClient, uri: str, study: str) -> tuple[str, bool]:
-    """Return the experiment's id, and True if it was just made."""
+    """Return the id of a study's experiment, and True if it was made now; raise TrackingError if it was deleted."""
     experiment = client.get_experiment_by_name(study)
     if experiment is None:
         location = place_of_files(uri, study)

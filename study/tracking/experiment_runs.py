@@ -58,7 +58,7 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
 
 
 def _experiment_id(client: MlflowClient, experiment: str) -> tuple[str | None, Sequence[str]]:
-    """Return an experiment's id, or None and the names of all experiments."""
+    """Return an active experiment's id by its name or id, and the names to choose from; None if there is none."""
     named = client.get_experiment_by_name(experiment)
     if named is not None and named.lifecycle_stage == "active":
         return str(named.experiment_id), []

@@ -63,7 +63,8 @@ class Publisher:
 
     Only `close` and `wait_for_study` wait for MLflow, and no method raises MLflow's errors. The queue holds names of
     packs; a pack is read when its turn comes. A failed job is retried after pauses of 1, 2, 4, ... up to 60 seconds,
-    until MLflow is back or the publisher is closed.
+    until MLflow is back or the publisher is closed. Queued counts, cells, charts, findings or a file are replaced by
+    later ones of the same kind.
 
     Args:
         uri: MLflow's address.
@@ -122,7 +123,7 @@ class Publisher:
         self.close(self._close_timeout_s)
 
     def wait_for_study(self, timeout_s: float = 60.0) -> None:
-        """Wait until MLflow has the study, to link to it, or until the first try has failed."""
+        """Wait until MLflow has the study, to link to it, the first try has failed, or `timeout_s` seconds are over."""
         self._first_try_over.wait(timeout_s)
 
     def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:

@@ -47,7 +47,7 @@ def load(
         notify: called with a sentence about each run that is left out because it was changed.
 
     Returns:
-        Results in the store's order, and curves ordered by trial id.
+        Results in the store's order, and curves ordered by trial id, without empty ones.
 
     Raises:
         TrackingError: if MLflow can't be reached or doesn't know the study.
@@ -68,7 +68,7 @@ def load(
 
 
 def _believable(runs: Mapping[str, Run], notify: Callable[[str], None]) -> dict[str, tuple[Mapping[str, str], Result]]:
-    """Return the tags and the result of each valid run, by trial."""
+    """Return the tags and the result of each valid run, by trial; notify of each invalid one."""
     read: dict[str, tuple[Mapping[str, str], Result]] = {}
     wrong: dict[str, str] = {}
     for trial_id, run in runs.items():

@@ -123,12 +123,12 @@ class _Names:
 
     @property
     def is_built_in(self) -> bool:
-        """True if families declare all of them."""
+        """True if the families of tasks declare all of these hyperparameters and metrics."""
         declared = family_kinds()
         return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 
     def tag(self) -> dict[str, str]:
-        """Return them as tags for `_names_from`; none if they are built in."""
+        """Return the names as tags, which `_names_from` reads; empty if they are built in."""
         if self.is_built_in:
             return {}
         content: dict[str, Any] = {"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}
@@ -139,7 +139,7 @@ class _Names:
 
 
 def _names_from(tags: Mapping[str, str]) -> _Names:
-    """Read the hyperparameters and metrics of a run from its tags."""
+    """Read the hyperparameters and metrics of a run from its tags; without the tag, those that families declare."""
     if _KINDS not in tags:
         return _Names(family_kinds(), metric_columns())
     content = json.loads("".join(_read_pages(_KINDS, tags)))
@@ -296,7 +296,10 @@ def _texts(cell: Cell, names: _Names) -> dict[str, str]:
 
 
 def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tuple[str, int, float]]:
-    """Return about `CURVE_POINTS` evenly spaced points, including the first, last, best step and solved-at."""
+    """Return about `CURVE_POINTS` evenly spaced points per metric, including the first, last, best step and solved-at.
+
+    Values that aren't finite are left out.
+    """
     count = len(curve.iteration)
     if not count:
         return []

@@ -52,7 +52,7 @@ def port_for(port: int) -> int:
     """Return a free port of this machine.
 
     Args:
-        port: the port to check; 0 for any.
+        port: the port to check, 0..65535; 0 for any.
 
     Raises:
         InputError: if the port can't be used.

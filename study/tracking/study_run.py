@@ -218,7 +218,10 @@ def _is_publisher(tag: str) -> bool:
 
 
 def _spec_tags(spec: str) -> dict[str, str]:
-    """Return the study's file as tags, one per key; parameters couldn't change when the study is extended."""
+    """Return the study's file as tags, one for each of its first 80 keys; empty if it isn't a YAML table.
+
+    Parameters couldn't change when the study is extended.
+    """
     try:
         content = yaml.safe_load(spec)
     except yaml.YAMLError:

@@ -47,6 +47,7 @@ def sync(
 
     Raises:
         TrackingError: if MLflow can't be reached or refuses a request.
+        StudyError: an error of `packs`, if the store can't be read.
     """
     with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)

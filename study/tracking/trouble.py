@@ -69,7 +69,7 @@ def explanation(error: BaseException, uri: str) -> str:
 
 
 def _status(error: BaseException, text: str) -> int | None:
-    """Return the HTTP status from the error's text, or from the error code that MLflow's server sent."""
+    """Return the HTTP status from the error's text, or from the error code of MLflow's server; None if unknown."""
     match = re.search(r"failed with error code (\d{3}) ", text)
     if match is not None:
         return int(match[1])

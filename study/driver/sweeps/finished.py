@@ -86,6 +86,7 @@ def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
     Raises:
         InputError: if the study has no version or runs another program, or no job matches one of its trials.
         BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
     """
     engine = _engine(plan)
     if not isinstance(engine, ProgramEngine):
@@ -129,7 +130,10 @@ def _overrides_key(words: Sequence[str]) -> Key:
 
 
 def _read_folder(folder: Path, engine: ProgramEngine) -> tuple[_Steps, bool]:
-    """Read the results in a run's folder; return the complete steps, and True if they are numbered."""
+    """Read the results in a run's folder; return the complete steps, and True if they are numbered.
+
+    Raise ResultsError if there are none, or they can't be read.
+    """
     steps = Steps()
     reader = reader_of(engine.program.results, folder, steps)
     if isinstance(reader, OutputReader):
@@ -153,6 +157,7 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
     Raises:
         InputError: if the study has no version or other metrics, or no Optuna trial matches one of its trials.
         BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
     """
     engine = _engine(plan)
     check_no_secret(storage, "STORAGE")
@@ -225,7 +230,10 @@ def _import(
     source: str,
     root: str,
 ) -> FinishedRuns:
-    """Store the results of runs that match planned trials without a result."""
+    """Store the results of runs that match planned trials without a result, and the study's file if it isn't stored.
+
+    Raise InputError if no run could be imported, unless all trials of the runs already have a result.
+    """
     folder = Store(root).study(plan.spec.study)
     left_out: Counter[str] = Counter()
     results: dict[str, tuple[Result, list[Curve]]] = {}

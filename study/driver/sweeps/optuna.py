@@ -55,7 +55,7 @@ def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> 
 
 
 def _condition(name: str, study: OptunaStudy, notes: list[str]) -> dict[str, Any]:
-    """Return the `when` condition of a parameter that only some trials have; empty if there is none."""
+    """Return the `when` condition of a parameter that only some trials have; empty, with a note, if none is found."""
     counts = {other: sum(other in trial.params for trial in study.trials) for other in study.domains}
     if counts[name] == len(study.trials):
         return {}

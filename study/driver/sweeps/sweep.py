@@ -176,6 +176,8 @@ def range_of(
 ) -> Domain:
     """Return a range of numbers, without steps on a log scale; a single choice if `low` equals `high`.
 
+    The numbers are integers if `step` and both limits are whole, else floats.
+
     Args:
         low: the least.
         high: the greatest.
@@ -261,7 +263,11 @@ def _table(name: str, content: Mapping[str, Any]) -> list[str]:
 def _call_lines(
     name: str, sweep: Sweep, folder: Path, train: str | None, command: str | None
 ) -> tuple[list[str], Sequence[str], list[str]]:
-    """Return the lines for a trial's call, the names of its metrics, and closing comments."""
+    """Return the lines for a trial's call, the names of its metrics, and closing comments.
+
+    A program or function without known metrics is tried once; this may add notes and fixed values to the sweep. Raise
+    InputError if the function, or the program in `command`, fails.
+    """
     values = sweep.first_values
     if train is not None:
         values = {sweep.options.get(field, field): value for field, value in values.items()}
@@ -289,7 +295,7 @@ def _call_lines(
 
 
 def _directions(sweep: Sweep, metrics: Sequence[str]) -> dict[str, str]:
-    """Return the metrics with their better directions, the sweep's objectives first."""
+    """Return the better direction of each metric, the sweep's objectives first; note assumptions about them."""
     directions = {name: better for name, better in sweep.objectives if name}
     left = [metric for metric in metrics if metric not in directions]
     unnamed = [better for name, better in sweep.objectives if not name]

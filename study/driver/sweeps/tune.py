@@ -57,7 +57,7 @@ def _spaces(content: Mapping[str, Any], path: Path, before: str = "") -> Iterato
 
 
 def _check(name: str, kind: str, arguments: Any, path: Path) -> None:
-    """Check that Ray Tune accepts the arguments of a space."""
+    """Raise InputError unless Ray Tune accepts the arguments of a space."""
     count, given = _ARGUMENTS[kind], f"{{{kind!r}: {arguments!r}}}"
     if kind in ("grid_search", "choice") and not (isinstance(arguments, list) and arguments):
         raise InputError(f"{path}: {name}: {kind} must have a list of values, but is {given}")

@@ -77,7 +77,7 @@ def _flat(parameters: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
 
 
 def _domain(parameter: Any, name: str, notes: list[str], *, is_grid: bool) -> Domain:
-    """Return the values of a parameter."""
+    """Return the values of a parameter, and note what is changed or left out; raise ValueError if it is invalid."""
     if not isinstance(parameter, Mapping) or not parameter:
         raise ValueError(f"must be a table, such as {{values: [1, 2]}}, but is {parameter!r}")
     if unknown := [key for key in parameter if key not in _KEYS]:
@@ -108,7 +108,7 @@ def _none_as_text(values: Sequence[Any], name: str, notes: list[str]) -> list[An
 
 
 def _grid_values(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
-    """Return the values of a distribution for a grid."""
+    """Return the values of a distribution for a grid; raise ValueError if it has none."""
     if distribution not in ("int_uniform", "q_uniform"):
         raise ValueError(f"a grid takes value, values, int_uniform or q_uniform, but got {distribution}")
     low, high = _limits(distribution, numbers)
@@ -119,7 +119,7 @@ def _grid_values(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
 
 
 def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list[str]) -> Domain:
-    """Return the range of a distribution of W&B; normal ones become uniform ones."""
+    """Return the range of a distribution; normal ones become uniform, with a note. Raise ValueError for others."""
     if distribution in ("normal", "q_normal", "log_normal", "q_log_normal"):
         mu, sigma = numbers.get("mu", 0), numbers.get("sigma", 1)
         low, high = mu - 2 * sigma, mu + 2 * sigma
@@ -154,7 +154,10 @@ def _round(value: float, step: float) -> float:
 def _words(
     content: Mapping[str, Any], names: Mapping[str, str], domains: Mapping[str, Domain], notes: list[str]
 ) -> list[str]:
-    """Return the command of W&B's agent, with placeholders for the parameters."""
+    """Return the command of W&B's agent, with placeholders for the parameters, and note what is lost.
+
+    The result is empty if the command needs a program and the sweep names none.
+    """
     command = content.get("command") or _COMMAND
     if "program" not in content and "${program}" in command:
         return []
@@ -211,7 +214,7 @@ def _json_word(names: Mapping[str, str], domains: Mapping[str, Domain], notes: l
 
 
 def _take_metric(metric: Any, path: Path, sweep: Sweep) -> None:
-    """Take the objective from the sweep's metric."""
+    """Set the sweep's objective from W&B's `metric`, if there is one; raise InputError if it is invalid."""
     if metric is None:
         return
     if not isinstance(metric, Mapping) or not isinstance(metric.get("name"), str):
@@ -225,7 +228,7 @@ def _take_metric(metric: Any, path: Path, sweep: Sweep) -> None:
 
 
 def _take_cap(cap: Any, path: Path, sweep: Sweep) -> None:
-    """Take the number of trials from the sweep's cap; a grid has none."""
+    """Set a search's number of trials from W&B's `run_cap`, if there is one; raise InputError if it is invalid."""
     if cap is None:
         return
     if type(cap) is not int or cap < 1:
@@ -238,7 +241,10 @@ def _take_cap(cap: Any, path: Path, sweep: Sweep) -> None:
 
 
 def _take_early_stopping(rule: Any, path: Path, sweep: Sweep) -> None:
-    """Translate hyperband into halving, with W&B's first comparison and factor."""
+    """Set the sweep's `prune` from W&B's `early_terminate`: hyperband becomes halving from the same step and factor.
+
+    Raise InputError if it is invalid. Without it, do nothing.
+    """
     if rule is None:
         return
     # W&B compares at min_iter, min_iter eta, ..., or at max_iter / eta**s, ...

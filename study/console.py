@@ -46,7 +46,7 @@ class Console(console.Console):
         super().print(*objects, **({"crop": self.has_own_width} | options))
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text of a string, or of a table's title or cell."""
+        """Return a string as rich's text, with control characters escaped; rich also calls this for cells of tables."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -151,7 +151,7 @@ class ConsoleTable(Table):
         return chosen
 
     def _size_of(self, place: int, console: Any, endless: ConsoleOptions) -> _Size:
-        """Measure a column."""
+        """Return the widths of a column, as `_Size` describes them."""
         column = self.columns[place]
         cells = [Measurement.get(console, endless, cell) for cell in column.cells] or [Measurement(0, 0)]
         head = Measurement.get(console, endless, column.header) if self.show_header else Measurement(0, 0)

@@ -133,7 +133,7 @@ def _release(package: str) -> str:
 
 
 def _digest() -> str:
-    """Return a digest of the installed code, templates, styles and scripts of `study`, `units` and `tasks`."""
+    """Return a digest (16 hexadecimal digits) of the code, templates, styles and scripts of this package."""
     root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for folder in _CODE:

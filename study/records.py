@@ -334,7 +334,7 @@ class Keep:
     size_mb: float = 20.0
 
     def matches(self, name: str) -> bool:
-        """Return True if a file's path is to be kept."""
+        """Return True if a file's path matches one of the patterns; its size isn't considered."""
         paths = {True: name, False: PurePosixPath(name).name}
         return any(fnmatch.fnmatchcase(paths["/" in pattern], pattern) for pattern in self.patterns)
 

@@ -19,7 +19,9 @@ def largest_size(numbers: Sequence[float]) -> float:
 
 
 def unit_size(numbers: Sequence[float]) -> float:
-    """Return the size that sets the unit of all numbers: the estimate's, or the largest if that is over 100 times it.
+    """Return the size that sets the unit of all numbers: the estimate's, or else the largest finite one.
+
+    The largest counts if it is over 100 times the estimate, or if the estimate isn't finite.
 
     Example:
         >>> unit_size((850.0, 121.0, 3761.0)), unit_size((0.0, -3000.0, 2000.0))
@@ -45,7 +47,7 @@ def half_width(numbers: Sequence[float]) -> float | None:
     With one infinite end, the interval from the estimate to the other end counts instead.
 
     Returns:
-        None without an interval, or if its width is within the precision of the numbers.
+        None without an interval, if the estimate isn't finite, or if the width is within the precision of the numbers.
     """
     finite = [number for number in numbers if math.isfinite(number)]
     if len(finite) < 2 or not math.isfinite(numbers[0]):

@@ -61,7 +61,10 @@ Extend = Callable[[Plan, StudyStore, Callable[[str], None]], Plan]
 
 
 def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) -> Plan:
-    """Extend each cell by the seeds that its stored results require; a plan with fixed seeds stays unchanged."""
+    """Extend each cell by the seeds that its stored results require, and notify the user if there are results.
+
+    A plan with fixed seeds, or whose results require no more, is returned unchanged.
+    """
     if not plan.may_extend:
         return plan
     table = TrialTable(folder.read_results(), plan.metrics)
@@ -92,6 +95,7 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         InputError: if the study can't be trained here (`Run.refuse`); nothing was started.
         BusyError: if another process runs the study, or takes it over.
         StoreAwayError: if the store stays away longer than the option `patience_s`.
+        ClusterError: if Ray is needed, but can't be started or has no room.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -176,10 +180,11 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the study's lock, and store the study's file and code.
+        """Hold the study's lock, begin an attempt, and store the study's file and code; warn if the code has changed.
 
         Raises:
             BusyError: if another process holds the lock.
+            StoreError: if the store can't be read or written.
         """
         folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.criterion)
         with folder.lock(self._notify) as self._lock:
@@ -208,7 +213,11 @@ class Run:
                 self._notify(sentence)
 
     def extend(self) -> list[Trial]:
-        """Extend the plan by the stored results, and return its trials without a result or an attempt in this run."""
+        """Extend the plan by the stored results, and return its trials without a result or an attempt in this run.
+
+        Raises:
+            StoreAwayError: if the store stays away too long.
+        """
         while True:
             before = self.plan
             self.plan = self._patience(partial(self._extend, before, self.folder, self.console.print))
@@ -220,7 +229,11 @@ class Run:
                 return pending
 
     def conclude(self) -> Ending:
-        """Report and publish a finished study, unless its report and MLflow are current, and return the ending."""
+        """Report and publish a finished study, unless its report and MLflow are current, and return the ending.
+
+        Raises:
+            StoreAwayError: if the store stays away too long.
+        """
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
             _print_results(results, self.console)
@@ -247,6 +260,10 @@ class Run:
         """Start workers and a publisher, and end them afterwards.
 
         The cluster outlives the publisher, because Ray ends the process if another thread uses it after its shutdown.
+
+        Raises:
+            InputError: if no engine trains a cell.
+            ClusterError: if Ray is needed, but can't be started or has no room.
         """
         from study.driver.resources import first_workers  # imported late: engines and Ray take seconds to import
 

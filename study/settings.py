@@ -199,7 +199,7 @@ def _parts(address: str) -> SplitResult | None:
 
 
 def _is_here(address: str) -> bool:
-    """Return True if a server is certainly on this machine: on loopback, or a database in a file."""
+    """Return True for a server that is certainly on this machine (on loopback, or a database's file), and for off."""
     parts = _parts(address)
     if address == "off" or (parts is not None and parts.scheme == "sqlite"):
         return True
@@ -229,7 +229,7 @@ _NO_SECRETS_ALLOWED = (
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return a file's valid values, and the mistakes in the others."""
+    """Return a file's valid values, and the mistakes in the others; both are empty if the file is missing."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):

@@ -104,6 +104,8 @@ class Notation(Protocol):
 def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
     """Format a number of iterations: to three digits (two below 1), or with an interval like `measure`; None as –.
 
+    All digits before the decimal point are shown. Larger numbers are in thousands (k) or millions (M).
+
     Args:
         number: the estimate.
         interval: its interval.
@@ -129,7 +131,7 @@ def iterations(number: float | None, interval: Interval | None = None, *, is_sig
 
 
 def error(number: float | None, interval: Interval | None = None) -> str:
-    """Format a small number like `measure`, but to two digits instead of three.
+    """Format a small number like `measure`, but to two digits instead of three; None as –.
 
     Example:
         >>> error(4.2056e-07), error(0.45365), error(0.0), error(1234.0)
@@ -141,7 +143,9 @@ def error(number: float | None, interval: Interval | None = None) -> str:
 
 
 def seconds(number: float | None, interval: Interval | None = None) -> str:
-    """Format seconds to three digits and at most milliseconds, or with an interval like `measure`; None as –.
+    """Format seconds to three digits, between whole seconds and milliseconds; None as –.
+
+    With an interval, the last place is the one that the interval justifies.
 
     Example:
         >>> seconds(0.20415), seconds(12.5), seconds(12.5, (12.41, 12.58))
@@ -165,7 +169,7 @@ def percent(number: float, interval: Interval | None = None) -> str:
 
 
 def rate(number: float | None, interval: Interval | None = None) -> str:
-    """Format a rate to two decimals; more if its half-width is below 0.01, or to tell it from 0 and 1.
+    """Format a rate to two decimals; more if its half-width is below 0.01, or to tell it from 0 and 1; None as –.
 
     Example:
         >>> rate(0.9, (0.826, 0.945)), rate(0.942, (0.9352, 0.9481)), rate(1.0), rate(2999 / 3000), rate(None)
@@ -180,7 +184,7 @@ def rate(number: float | None, interval: Interval | None = None) -> str:
 
 
 def factor(number: float | None, interval: Interval | None = None) -> str:
-    """Format a factor to two digits, with a power of ten if it is far from one.
+    """Format a factor to two digits, with a power of ten if it is far from one; None as –.
 
     Each end of its interval has its own two digits, since the interval may span orders of magnitude.
 
@@ -207,6 +211,8 @@ def factor(number: float | None, interval: Interval | None = None) -> str:
 def change(number: float | None, interval: Interval | None = None) -> str:
     """Format a difference of rates with its sign, to two decimals, or more to show a third of its half-width.
 
+    None becomes –.
+
     Example:
         >>> change(0.04), change(-0.3), change(0.001), change(-0.0124, (-0.0151, 0.0042))
         ('+0.04', '−0.30', '0.00', '−0.012 [−0.015, +0.004]')
@@ -230,7 +236,9 @@ def p_value(number: float) -> str:
 
 
 def measure(number: float | None, interval: Interval | None = None) -> str:
-    """Format any number to three digits, or to the decimal place that its interval justifies.
+    """Format any number to three digits, or to the decimal place that its interval justifies; None as –.
+
+    From 1,000 to a million, all digits before the decimal point are shown.
 
     An estimate and both ends have the same last place (`interval_place` for three digits) and the same power of ten. A
     number below 1 has enough digits to tell it from 1. Without an interval, trailing zeros are dropped.
@@ -247,7 +255,7 @@ def measure(number: float | None, interval: Interval | None = None) -> str:
 
 
 def signed(number: float | None, interval: Interval | None = None) -> str:
-    """Format a difference of any numbers like `measure`, with its sign.
+    """Format a difference of any numbers like `measure`, with its sign; None as –.
 
     Example:
         >>> signed(0.0423), signed(-12.0), signed(0.0), signed(0.0423, (-0.011, 0.0956))
@@ -259,7 +267,7 @@ def signed(number: float | None, interval: Interval | None = None) -> str:
 def _format_number(
     number: float | None, interval: Interval | None, *, digits: int = 3, least: float = 1e-3, is_signed: bool = False
 ) -> str:
-    """Format any number, with a power of ten from a million on and below `least`."""
+    """Format any number to `digits` digits, with a power of ten from a million on and below `least`; None as –."""
     if number is None:
         return NONE
     numbers = (number, *(interval or ()))

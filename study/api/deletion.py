@@ -127,7 +127,10 @@ def _check_own(folder: StudyStore) -> bool:
 
 
 def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
-    """Return the study's experiments in MLflow; without the study in the store, only those that have runs."""
+    """Return the study's experiments in MLflow; without the study in the store, only those that have runs.
+
+    Raise TrackingError if MLflow can't be reached.
+    """
     uri = where.tracking
     if uri is None:
         return ()

@@ -116,6 +116,7 @@ def is_stored(name: str, store: str) -> bool:
 
     Raises:
         InputError: if the name leads out of the store.
+        StoreError: if the store can't be read.
     """
     from study.store import Store
 
@@ -123,7 +124,12 @@ def is_stored(name: str, store: str) -> bool:
 
 
 def is_preset_alone(name: str, store: str) -> bool:
-    """Return True if a preset has that name, but no study in the store does; raises as `is_stored`."""
+    """Return True if a preset has that name, but no study in the store does.
+
+    Raises:
+        InputError: if a link in the store's folder has that name and leads out of it.
+        StoreError: if the store can't be read.
+    """
     from study.plugins.presets import preset_names
 
     return name in preset_names() and not is_stored(name, store)
@@ -138,6 +144,8 @@ def file_of(name: str, store: str) -> str:
 
     Raises:
         UnknownStudyError: if neither exists.
+        InputError: if the name leads out of the store.
+        StoreError: if the stored file can't be read.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.store import Store

@@ -33,7 +33,7 @@ _ALWAYS = ("trial_id", "cell_id", "seed", "task", "model", "outcome")
 
 
 def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
-    """Return one row per trial: ids, grid axes, hyperparameters, outcome and metrics.
+    """Return one row per trial, in the given order: ids, grid axes, hyperparameters, outcome and metrics.
 
     Args:
         results: the trials' results.
@@ -54,7 +54,7 @@ def cells_frame(rows: DataRows) -> pd.DataFrame:
 
 
 def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None = None) -> pd.DataFrame:
-    """Return one row per evaluation of a trial: its iteration and metrics.
+    """Return one row per evaluation of a trial: its iteration and metrics; curves of other trials are left out.
 
     Args:
         results: the trials' results.

@@ -57,7 +57,8 @@ def load(
         The study, to plan, run and read.
 
     Raises:
-        InputError: if the file or preset doesn't exist or has mistakes; the message lists all with their lines.
+        InputError: if the file or preset doesn't exist or has mistakes (the message lists all with their lines), or the
+            study has more than 100,000 trials without `yes`.
 
     Example:
         >>> load("demo")
@@ -165,7 +166,8 @@ class Study:
 
         Raises:
             InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search; if an option doesn't
-                exist or can't have its value; or if the study was opened, not loaded.
+                exist or can't have its value; if a trial fails in the calibration; or if the study was opened, not
+                loaded.
 
         Example:
             >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
@@ -199,6 +201,7 @@ class Study:
         """Train the missing trials, publish them and write the report; continue a search.
 
         After an interruption, the next run continues from checkpoints.
+        Failed trials don't raise an error; `failures` has their reasons.
 
         Args:
             options: fields of `study.driver.options.Options`, such as ``cpus=4`` or ``local=True``, and
@@ -209,8 +212,10 @@ class Study:
 
         Raises:
             KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it; checkpoints are kept.
-            InputError: if no engine trains a cell, the device doesn't exist, or the study was opened, not loaded.
+            InputError: if no engine trains a cell, the device doesn't exist, an option doesn't exist or can't have its
+                value, or the study was opened, not loaded.
             BusyError: if the study is running already.
+            ClusterError: if Ray is needed, but can't be started or has no room.
         """
         from study.run import Ending
 
@@ -234,6 +239,7 @@ class Study:
 
         Raises:
             InputError: as for `run`, or if an option doesn't exist or can't have its value.
+            ClusterError: if Ray is needed, but can't be started or has no room.
             BusyError: if the study is running already.
         """
         from study.driver.options import options_of
@@ -267,7 +273,9 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the study to compare with has no results, or no cell with a counterpart.
+            InputError: if the study to compare with has no results, or no cell with a counterpart; or, with
+                `from_mlflow`, if no MLflow address is set.
+            TrackingError: with `from_mlflow`, if MLflow can't be reached or doesn't know the study.
         """
         from study.results.load import load_results
 
@@ -403,7 +411,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the trial doesn't exist or failed, or its code has changed.
+            InputError: if the trial doesn't exist, failed, was stopped early or can't be trained here, or its code has
+                changed.
         """
         from study.driver.repeat import repeat
         from study.results.trials import trial_id_of
@@ -423,7 +432,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the trial doesn't exist, failed or has no learning curve, or no scripts exist for its task.
+            InputError: if the trial doesn't exist, failed, was stopped early or has no learning curve, or no scripts
+                exist for its task.
         """
         from study.driver.repeat import script
         from study.results.trials import trial_id_of
@@ -455,7 +465,11 @@ class Study:
         return verify(self._trainable(self.results()), self.where.store, share, notify=notify)
 
     def _trainable(self, results: StudyResults) -> Plan:
-        """Return a plan with the code that trains the stored trials: the stored plan if it needs no own code."""
+        """Return a plan with the code that trains the stored trials.
+
+        Without own code, it is the stored plan, unless a file with a fixed number of seeds was loaded. With own code,
+        it is the plan of the loaded file, or of the stored one with the code in the working folder.
+        """
         from study.plan.plan import make_plan
         from study.results.load import extended_plan
 
@@ -486,7 +500,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the study has no own code, or its code hasn't changed since the results were made.
+            InputError: if the study has no own code or sets `version`; if its code hasn't changed since the results
+                were made; or, with `undo`, if no declaration for its code is in force.
             BusyError: if the study is running.
         """
         from study.results.code_changes import adopt_results, revoke_adoption
@@ -509,7 +524,11 @@ class Study:
         return entry
 
     def tags(self) -> tuple[str, ...]:
-        """Return the study's tags in the store: those of its file and those added by `tag`."""
+        """Return the study's tags in the store: those of its file and those added by `tag`.
+
+        Raises:
+            UnknownStudyError: if the store has no such study.
+        """
         return self.tag()
 
     def tag(self, *add: str, remove: Collection[str] = ()) -> tuple[str, ...]:
@@ -615,7 +634,7 @@ class Study:
             other: the other study, or its name.
 
         Returns:
-            The rows of comparison.csv, one per cell of both studies.
+            The rows of comparison.csv: one for each cell of this study that has a counterpart in the other.
 
         Raises:
             UnknownStudyError: if the store has no such study.

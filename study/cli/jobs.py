@@ -360,7 +360,7 @@ def _run_there(
 
 
 def _tracking_page(order: Order) -> str:
-    """Return the study's page in MLflow, or the server's address if it lacks the study or can't be reached."""
+    """Return the study's page in MLflow; the server's address if that doesn't know the study; a remark without one."""
     uri = order.options.get("tracking_uri")
     if uri is None:
         return f"as set on the cluster; `study logs {order.study}` ends with the dashboard's address"

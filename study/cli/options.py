@@ -28,7 +28,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
-    """Check a store's address before it is printed anywhere, since it may hold a password."""
+    """Return a store's address if it is valid; raise InputError for one with a password, BadParameter for a file."""
     if ":/" in store:
         from study.store import Store  # imported late: it takes long to import
 

@@ -176,7 +176,7 @@ class PackQueue:
         return tuple(packs)
 
     def _slow_packs(self, kind: str) -> tuple[Pack, ...]:
-        """Return packs that slow cores are training, for an idle GPU, so that the first result counts; none for a core."""
+        """Return packs that slow cores are training, for an idle GPU: the first result counts; none for a core."""
         if kind != GPU or self._shares is None:
             return ()
         here = [held for worker, held in self._held.items() if self._kinds[worker] == GPU]

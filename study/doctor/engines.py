@@ -20,7 +20,7 @@ def compile_engines() -> Check:
     """Compile each engine that isn't on disk for this processor, about half a minute each.
 
     Returns:
-        A check whose finding lists the compiled engines; it failed if one can't be compiled.
+        A check whose finding lists the compiled engines. It failed if one can't be compiled; later ones aren't tried.
     """
     compiled = []
     for engine, cell in _engines():

@@ -216,7 +216,7 @@ def _token_checks(client: Client, *, without_token: bool) -> Iterator[Check]:
 
 
 def _ask_nodes(client: Client, store: str, tracking_uri: str | None) -> list[Answer]:
-    """Run the checks of the nodes as a job, and return the nodes' answers."""
+    """Run the checks of the nodes as a job, and return the nodes' answers; raise ClusterError if the job fails."""
     command = ["python", "-P", "-m", "study.doctor.node", "--store", store]
     command += [] if tracking_uri is None else ["--tracking-uri", tracking_uri]
     job_id = f"doctor-{uuid.uuid4().hex[:12]}"

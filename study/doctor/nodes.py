@@ -38,7 +38,7 @@ class Check:
 
 
 def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking_uri: str | None) -> Iterator[Check]:
-    """Yield the checks of the nodes' reports.
+    """Yield the checks of the nodes' reports; only the check "nodes" if none has reported.
 
     Args:
         alive: the nodes that are alive, by Ray's count.
@@ -130,5 +130,5 @@ def _versions(on_nodes: Mapping[str, Mapping[str, str]]) -> Check:
 
 
 def _combined(name: str, bad: Sequence[str], good: str, advice: str, *, state: str = "failed") -> Check:
-    """Return one check from the problems of all nodes."""
+    """Return one check from the problems of all nodes; it is ok without problems."""
     return Check(name, state, "; ".join(bad), advice) if bad else Check(name, "ok", good)

@@ -196,7 +196,7 @@ class Engines:
 
 
 def resolve(plan: Plan, options: Options, console: Console) -> Engines:
-    """Return the engines that train a study, after checking that they can.
+    """Return the engines that train a study, after checking that they can; say on stderr if Ray is missing.
 
     Args:
         plan: the study's plan.

@@ -187,13 +187,13 @@ class Monitor:
         self._show()
 
     def _print_once(self, step: Preparing) -> None:
-        """Print each step on a machine once, however many packs wait for it."""
+        """Print each step on a machine once, however many packs wait for it; waiting itself isn't printed."""
         if step.doing != "waiting" and (sentence := preparation_text(step)) not in self._printed:
             self._printed.add(sentence)
             self._console.print(sentence)
 
     def _check(self) -> None:
-        """Check that the study still exists, so that the driver gives up when workers do."""
+        """Raise StudyGoneError if the study is gone from the store, so that the driver gives up when workers do."""
         try:
             self._folder.check()
         except StudyGoneError:
@@ -202,7 +202,7 @@ class Monitor:
             return
 
     def _count(self, pack_id: str) -> None:
-        """Count and publish the results of a stored pack, for each of its open parts; perhaps end the run."""
+        """Count and publish the results of a stored pack, for each of its open parts; may end the run."""
         ending = self._open.ending_with(pack_id)
         if ending:
             table = self._read(pack_id)
@@ -218,7 +218,7 @@ class Monitor:
         self._publish_counts()
 
     def _count_failed(self, pack_id: str, error: str) -> None:
-        """Store, count and publish a failed result for each trial of a pack that crashed for good; perhaps end the run."""
+        """Store, count and publish a failed result for each trial of a pack that crashed for good; may end the run."""
         for part in self._open.ending_with(pack_id):
             failed, name = _failed_results(part, error), f"{part.id}{FAILED}"
             self._folder.write_pack(name, failed, [], [], provenance("cpu", self._repository))

@@ -118,7 +118,9 @@ def try_program(
     include: Sequence[str] = (),
     seed: int = 0,
 ) -> TriedProgram:
-    """Read a program's options from its help, and run it once for at most 30 seconds.
+    """Read a program's options from its help (at most 20 s), and run it once (at most 30 s).
+
+    An exit code other than 0 is described in `failure`; a run that is ended after 30 s isn't one.
 
     Args:
         words: the words of the command.

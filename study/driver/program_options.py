@@ -35,7 +35,7 @@ def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
     """Return the options in a help text, except ``help`` and ``version``.
 
     Returns:
-        By option, without its leading hyphens: the name of its value, None for a flag; and its default, empty if unknown.
+        By option, without its leading hyphens: its value's name, None for a flag; and its default, empty if unknown.
     """
     options: dict[str, tuple[str | None, str]] = {}
     blocks: list[list[str]] = []

@@ -224,7 +224,7 @@ class Board:
 
     @property
     def values(self) -> Sequence[CellValue]:
-        """Mean so far of the metric in each cell in training that reported it, in the order of the study; at most eight."""
+        """Mean so far of the metric in each cell in training that reported it, in the study's order; at most eight."""
         running: dict[str, tuple[float, int]] = {}
         for progress in self._running.values():
             for cell, value in progress.latest.items():

@@ -99,6 +99,9 @@ def publication(
         console: where missed results are reported.
         patience: waits for a store that is away.
 
+    Yields:
+        The publication, to which the run gives its results.
+
     Raises:
         StoreAwayError: if the store is away for longer than `patience` allows.
     """

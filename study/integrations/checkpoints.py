@@ -39,7 +39,7 @@ def latest(folder: Path, pattern: str, is_complete: Callable[[Path], bool] = Pat
 
 
 def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
-    """Write a checkpoint with the states of the global generators, then remove earlier checkpoints.
+    """Write ``checkpoint-STEP`` with the states of the global generators atomically, then remove earlier checkpoints.
 
     Args:
         folder: the trial's folder.

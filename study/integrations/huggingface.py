@@ -47,7 +47,7 @@ class ReportTo(TrainerCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None for a new trial."""
+    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None if it has none."""
     return latest(trial.folder, "checkpoint-*", _is_complete)
 
 

@@ -51,5 +51,5 @@ class ReportTo(keras.callbacks.Callback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the folder of an interrupted trial's last checkpoint; None for a new trial."""
+    """Return the folder of an interrupted trial's last checkpoint; None if it has none."""
     return latest(trial.folder, "checkpoint-*")

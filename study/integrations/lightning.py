@@ -58,5 +58,5 @@ class ReportTo(ModelCheckpoint):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None for a new trial."""
+    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None if it has none."""
     return latest(trial.folder / _FOLDER, "*.ckpt", zipfile.is_zipfile)

@@ -56,7 +56,8 @@ class Reports:
             True if training should stop.
 
         Raises:
-            RuntimeError: as `study.Trial.report` does.
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
+            OSError: if the file of reports can't be written.
         """
         if step > (self._trial.last_step or 0):
             numbers = dict(self._numbers(values))

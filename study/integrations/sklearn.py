@@ -35,7 +35,7 @@ class ReportTo:
             True if training should stop.
 
         Raises:
-            RuntimeError: as `study.Trial.report` does.
+            RuntimeError: if the training function yields its steps, or another thread calls this.
         """
         self._trial.report(step, metrics)
         self._trial.save({"step": step, "model": dumps(model), "generators": generators()})

@@ -43,7 +43,7 @@ class ReportTo(callback.TrainingCallback):
         return model
 
     def after_iteration(self, model: Booster, epoch: int, evals_log: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Report the round, write a checkpoint, and return True if training should stop.
+        """Report the round, write a checkpoint every `every` rounds, and return True if training should stop.
 
         Raises:
             OSError: if the checkpoint can't be written.
@@ -64,7 +64,7 @@ class ReportTo(callback.TrainingCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the file of an interrupted trial's last model, for `xgb_model`; None for a new trial."""
+    """Return the file of an interrupted trial's last model, for `xgb_model`; None if it has none."""
     checkpoint = latest(trial.folder, "checkpoint-*")
     return None if checkpoint is None else checkpoint / _MODEL
 

@@ -323,7 +323,7 @@ def _log_query(kind: str, job: Job, lines: int) -> str:
 
 
 def _refusal(status: int, has_token: bool) -> str | None:
-    """Explain the status of a refused request; None if it wasn't refused."""
+    """Explain a refusal for a missing or wrong token, from the status; None for any other status."""
     if status == 401 and not has_token:
         return (
             "asks for a token, and there is none here: put it into ~/.ray/auth_token (readable by you alone), or "

@@ -137,7 +137,7 @@ def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
 
 
 def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
-    """Return the only entry point of a name, after checking that its value is an import string."""
+    """Return the entry point of a name; raise InputError if there are none, several, or its value is invalid."""
     matches = offers(kind).get(name, ())
     if len(matches) > 1:
         packages = ", ".join(sorted(f"{offer.dist.name} ({offer.value})" for offer in matches if offer.dist))

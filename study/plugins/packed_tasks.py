@@ -79,6 +79,7 @@ def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
     Raises:
         KeyError: if neither the task nor a model set has this model.
         TypeError: if a model set has the model, and the task's input and output sizes can't be determined.
+        InputError: if a model set can't be imported.
     """
     if model in task.model_names:
         return task.model(model)

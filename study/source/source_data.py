@@ -66,7 +66,7 @@ class SourceData:
             cache: a folder of this machine that only this user may write to.
 
         Raises:
-            InputError: as `study.source.archive.placed` does.
+            InputError: if the copy was changed, or the cache belongs to another user or is writable for others.
             OSError: if the cache can't be written.
         """
         if self.digest not in _provided:
@@ -97,7 +97,10 @@ def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
 
 
 def _place(path: str, kind: DataFile, folder: Path) -> Path:
-    """Return the path of the data in the first folder that has them: the study's, or $STUDY_DATA."""
+    """Return the path of the data in the first folder that has them: the study's, or $STUDY_DATA.
+
+    Raise InputError if the path isn't relative, or neither folder has the data.
+    """
     parts = PurePosixPath(path)
     if not path or parts.is_absolute() or ".." in parts.parts:
         raise InputError(

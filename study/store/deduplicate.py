@@ -57,7 +57,7 @@ def _are(table: pa.Table, outcome: Outcome) -> npt.NDArray[np.bool_]:
 
 
 def _check_same(table: pa.Table, pair: tuple[np.int64, np.int64], places: Sequence[str]) -> None:
-    """Raise ConflictError if two results of a trial by one engine and kind of device differ in columns of its training."""
+    """Raise ConflictError if two results of a trial by one engine and kind of device differ where they must agree."""
     first, second = (table.slice(row, 1).to_pylist()[0] for row in pair)
     if _made_by(first) != _made_by(second):  # another engine or device may change the last bits
         return

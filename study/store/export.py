@@ -75,6 +75,9 @@ def write_export(study: StudyStore, file: Path) -> Export:
         study: the study's store.
         file: path of the file, which must not exist.
 
+    Returns:
+        The content of the file; its `notices` name files that were left out.
+
     Raises:
         InputError: if the file exists or its folder doesn't.
         StoreError: if the store can't be read, or the file can't be written.
@@ -164,6 +167,9 @@ def unpack_export(file: Path, into: Path) -> Export:
     Args:
         file: the file.
         into: an empty folder, in which a folder with the study's name is made.
+
+    Returns:
+        The content of the file, by its own list.
 
     Raises:
         InputError: if the file doesn't exist, isn't an export, was damaged or changed, or is from a newer package.

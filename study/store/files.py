@@ -207,7 +207,7 @@ def parse_checkpoint(where: str, data: bytes, pack_id: str, with_arrays: bool) -
 
 def _members(data: bytes, with_arrays: bool) -> Members:
     # Check all checksums first: numpy parses an array's header before reading the whole array checks it.
-    """Return a checkpoint's header, and its arrays if requested; raise UnbelievableError if it is damaged or foreign."""
+    """Return a checkpoint's header, and its arrays if requested; raise UnbelievableError if damaged or foreign."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
             raise UnbelievableError("it is compressed, but this package doesn't compress checkpoints")

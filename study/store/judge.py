@@ -41,7 +41,7 @@ class _Rule:
 
 
 def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_at_of: SolvedAtOf = dict) -> pa.Table:
-    """Return results with the outcome, criterion and iteration of solving that follow from a criterion and their metrics.
+    """Return results with outcome, criterion and iteration of solving according to a criterion and their metrics.
 
     Diverged, failed and stopped trials keep their outcomes. A trial's curve shows when it was solved.
 
@@ -49,7 +49,7 @@ def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_
         results: rows of trials, which another criterion may have judged. If references set the criterion, pass all
             rows of the study, since the rows of its references determine the bounds.
         criterion: the criterion of a solved trial; empty if there is none.
-        curves_of: returns curves; called only for solved trials that another criterion had judged, and that aren't cached.
+        curves_of: returns curves; called only for solved trials that another criterion had judged, unless cached.
         solved_at_of: returns cached iterations of solving; no curves are read for the trials in it.
     """
     rules = list(_rules(results, criterion))

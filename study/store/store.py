@@ -107,6 +107,7 @@ class Store:
 
         Raises:
             UnknownStudyError: if it doesn't exist; the message names similar studies.
+            StoreError: if the store can't be read.
             InputError: if the name leads out of the store's folder.
         """
         study = self.study(name)

@@ -429,7 +429,7 @@ class StudyStore:
         return self._outcomes("cell_id", "seed")
 
     def failed_rows(self) -> pa.Table:
-        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each, by id.
+        """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -501,9 +501,10 @@ class StudyStore:
         return solved_cells(self._files, task, models, criterion)
 
     def read_results(self) -> pa.Table:
-        """Return the study's results, one row per trial, ordered by cell and seed, judged by the criterion if there is one.
+        """Return the study's results, one row per trial, ordered by cell and seed.
 
-        A result takes precedence over a failure. If a trial was done twice, the first result by file name is returned.
+        If the store has a criterion, it judges the trials. A result takes precedence over a failure. If a trial was
+        done twice, the first result by file name is returned.
 
         Raises:
             ConflictError: if one engine and kind of device gave a trial two different results.

@@ -44,6 +44,8 @@ class CellRun:
 class CellRuns:
     """The cells' runs of one experiment; each is made when the first of its trials is published.
 
+    Methods raise MLflow's errors.
+
     Trials' runs inherit parent, name and labels from their cell, and these may change with the plan. The cell's run is
     tagged as unsettled before such a change, so that after a kill the next publisher completes it.
 

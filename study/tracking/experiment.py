@@ -166,7 +166,7 @@ class Experiment:
             self._look_at(f"{_TRIALS} and tags.`{PACK}` = '{name}'")
 
     def _keep_best(self, runs: Iterable[Run]) -> None:
-        """Keep and record the best run of each trial, delete the others, and mark cells whose trials' runs need repair."""
+        """Keep and record the best run of each trial, delete the others, and mark cells with wrong runs for repair."""
         trial_runs = [run for run in runs if TRIAL_ID in run.data.tags]
         for trial_id, twins in groupby(sorted(trial_runs, key=rank), key=trial_id_of):
             best, *others = twins  # made by two publishers at once, or after a lost answer

@@ -239,7 +239,10 @@ def row_digest(row: Mapping[str, Any]) -> str:
 
 
 def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
-    """Return the results of runs, given with their tags, as a table in the store's order."""
+    """Return the results of runs, given with their tags, as a table in the store's order.
+
+    Its ids are those of the tags, and long error texts are shortened.
+    """
     table = results_table([result for _, result in runs])
     for name in ("trial_id", "cell_id"):  # the published ids: they differ from the parameters if somebody changed these
         ids = pa.array([tags.get(_TAGS[name]) for tags, _ in runs], pa.string())

@@ -36,6 +36,8 @@ _OLD_CHART = re.compile(r"(success_rate|solved_at_median|.+_mean)(\.\d+)?/")
 class StudyRun:
     """The study's run, the parent of the cells' runs; the constructor finds or makes it, and marks it as running.
 
+    The constructor and the methods raise MLflow's errors.
+
     Args:
         client: MLflow's client.
         uri: MLflow's address.

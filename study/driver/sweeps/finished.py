@@ -84,7 +84,8 @@ def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version or runs another program, or no job matches one of its trials.
+        InputError: if the study has no version or runs another program, the multirun can't be read, or no job matches
+            one of its trials.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """
@@ -155,7 +156,8 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version or other metrics, or no Optuna trial matches one of its trials.
+        InputError: if the study has no version, is a search or has other metrics; if `storage` can't be read or holds a
+            password; or if no Optuna trial matches one of the study's trials.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """
@@ -272,7 +274,7 @@ def _import(
 def _result(
     trial: Trial, engine: CallEngine, steps: _Steps, are_numbered: bool, training_s: float
 ) -> tuple[Result, list[Curve]]:
-    """Return the result and curves of a trial that reported these steps."""
+    """Return the result and curves of a trial that reported these steps; steps after its last iteration are ignored."""
     most = trial.cell.iterations
     counted = [step for step in steps if not most or step[0] <= most]
     call = RecordedCall(engine.call_of(trial), counted, reports_steps=are_numbered, training_s=training_s)

@@ -87,7 +87,7 @@ def read_jobs(path: Path) -> list[HydraJob]:
 
 
 def _job(folder: Path) -> HydraJob:
-    """Read a job from the files in its folder's ``.hydra``."""
+    """Read a job from the files in its folder's ``.hydra``; raise InputError if they aren't Hydra's."""
     overrides, config, hydra = (
         read_yaml(folder / ".hydra" / f"{part}.yaml") for part in ("overrides", "config", "hydra")
     )
@@ -131,7 +131,7 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
         folder: folder of the study file.
 
     Raises:
-        InputError: as `read_jobs` does.
+        InputError: if there isn't exactly one multirun, it has no jobs, or a file can't be read.
     """
     jobs = read_jobs(path)
     first = jobs[0]
@@ -156,7 +156,7 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
 
 
 def _add_points(sweep: Sweep, jobs: Sequence[HydraJob], by_key: Mapping[str, str]) -> None:
-    """Add the jobs' common values as fixed; add the others as a grid if complete, else as points."""
+    """Add the jobs' common values as fixed; add the others as a grid if complete, else as points; note what lacks."""
     for key, name in by_key.items():
         if missing := sum(key not in job.overrides for job in jobs):
             sweep.notes.append(f"{count_of(missing, 'job')} had no override of {name}: points without it need a value")
@@ -184,7 +184,7 @@ def _omit(point: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _script(job: HydraJob, folder: Path, sweep: Sweep) -> str:
-    """Return the path of the program, and include its folder of configurations in the code."""
+    """Return the path of the program, include its folder of configurations in the code, and note a missing program."""
     cwd, name = Path(str(job.hydra["runtime"].get("cwd"))), f"{job.hydra['job'].get('name')}.py"
     here = folder.resolve()
     start = cwd if cwd.is_relative_to(here) and cwd.is_dir() else here

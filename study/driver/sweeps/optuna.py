@@ -22,7 +22,7 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
         are_points: take the completed trials as points, in place of the ranges.
 
     Raises:
-        InputError: if the storage or study doesn't exist, or the study has no trials.
+        InputError: if the storage or study doesn't exist, the study has no trials, or `storage` holds a password.
     """
     check_no_secret(storage, "--from-optuna")
     study = read_optuna_study(storage, name)
@@ -43,7 +43,7 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
 
 
 def _take_points(study: OptunaStudy, names: Mapping[str, str], sweep: Sweep) -> None:
-    """Replace the ranges by the points of the completed trials, with their seeds."""
+    """Replace ranges, fixed values and sampler by the points of the completed trials, with their seeds if known."""
     points = [
         {names[key]: value for key, value in trial.params.items() if names[key] != "seed"} for trial in study.trials
     ]

@@ -220,6 +220,8 @@ def study_of_sweep(
     Unless finished runs show the metrics, the program or function is tried once to find them. Without either, the
     command is a placeholder, ``TODO``.
 
+    More notes are added to the sweep.
+
     Args:
         name: the study's name.
         sweep: the sweep.

@@ -23,7 +23,7 @@ def sweep_of_tune(path: Path) -> Sweep:
         path: path of the JSON file.
 
     Raises:
-        InputError: if it can't be read, or a space isn't one of Ray Tune's.
+        InputError: if the file can't be read or isn't a table, or a space is unknown or has invalid arguments.
     """
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not content:
@@ -40,7 +40,10 @@ def sweep_of_tune(path: Path) -> Sweep:
 
 
 def _spaces(content: Mapping[str, Any], path: Path, before: str = "") -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Yield each hyperparameter's name, with the kind of its space (empty for a constant) and its arguments."""
+    """Yield each hyperparameter's name, with the kind of its space (empty for a constant) and its arguments.
+
+    Raise InputError for an invalid space.
+    """
     for key, value in content.items():
         name = f"{before}{key}"
         if not isinstance(value, Mapping) or not value:

@@ -98,7 +98,7 @@ def detail(status: JobStatus) -> ConsoleTable:
 
 @contextmanager
 def live_status(console: Console) -> Iterator[Callable[[JobStatus, Usage], None]]:
-    """Show the status of a study while it changes: in place on a terminal, else a line per change and a table at the end.
+    """Show the status of a study while it changes: in place on a terminal, else a line per change and a final table.
 
     Yields:
         A function to call with each status and the cluster's usage.

@@ -131,7 +131,7 @@ def _job() -> Any:
 
 
 def _ask_for_token() -> None:
-    """Make a local cluster require a token, as Ray 2.59 and later do by default."""
+    """Make a local cluster require a token, as Ray 2.59 and later do by default; no-op if RAY_AUTH_MODE is set."""
     import ray
 
     raylet: Any = ray._raylet

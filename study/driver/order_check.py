@@ -186,7 +186,10 @@ def _reports(
 
 
 def _difference(alone: Report, other: Report) -> tuple[str, str] | None:
-    """Return the first difference between two reports of a trial, as two texts; None if they agree."""
+    """Return the first difference between two reports of a trial, as two texts; None if they agree.
+
+    If one of them was cut off, only their common steps are compared.
+    """
     for (step, metrics), (other_step, other_metrics) in zip(alone["steps"], other["steps"], strict=False):
         at = f" at step {step}" if step else ""
         if step != other_step:

@@ -184,7 +184,7 @@ def rate(number: float | None, interval: Interval | None = None) -> str:
 
 
 def factor(number: float | None, interval: Interval | None = None) -> str:
-    """Format a factor to two digits, with a power of ten if it is far from one; None as –.
+    """Format a factor to two digits, or whole from 100 to 1,000; with a power of ten if far from one; None as –.
 
     Each end of its interval has its own two digits, since the interval may span orders of magnitude.
 

@@ -61,6 +61,7 @@ class Deletion:
             BusyError: if the study is running; nothing is deleted.
             InputError: if the study's folder has files but no study, or its experiment has runs of others.
             TrackingError: if MLflow can't be reached or refuses; the store is untouched.
+            StoreError: if a file can't be removed.
         """
         from study.store import Store
 

@@ -140,7 +140,7 @@ class _NoPandas:
 
 
 def leave_out_pandas() -> None:
-    """Keep pyarrow from importing pandas in this process; call it before the store is read.
+    """Keep pyarrow from importing pandas in this process, unless it is imported; call it before the store is read.
 
     pyarrow imports pandas at its first array, which takes longer than reading a small store. Nothing here uses pandas,
     and code that asks pyarrow for a pandas object still gets one. Only a program may decide this, not a library.

@@ -279,7 +279,7 @@ def ask_each(question: Callable[[], _Answer], timeout_s: float) -> list[tuple[st
 
     Args:
         question: the function to send to the nodes.
-        timeout_s: seconds to wait for all nodes together.
+        timeout_s: seconds to wait for all nodes together; each node gets at least 5 s.
 
     Returns:
         Each node's id with the function's result, or with the error if there is none.

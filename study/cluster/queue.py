@@ -68,7 +68,7 @@ class PackQueue:
             self._shares = {**self._shares, **shares}
 
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
-        """Return the next packs of a worker; none if none are left for it.
+        """Take back the packs that a worker hasn't reported, and return its next ones; none if none are left for it.
 
         A worker also gets none while a suspect trains on its node, or while other workers are busy there and only
         suspects are left. It may end then, since the busy workers will request packs later.
@@ -164,7 +164,7 @@ class PackQueue:
         return (self._suspects.popleft(),)
 
     def _fill(self, shares: Mapping[str, float]) -> tuple[Pack, ...]:
-        """Take bundles from the front of the queue until they fill a GPU; at least one."""
+        """Take bundles from the front of the queue until they fill a GPU or its limit of packs; at least one."""
         packs: list[Pack] = []
         room = 1.0 + 1e-9
         while self._queue:

@@ -271,13 +271,13 @@ def _failed_results(pack: Pack, error: str) -> list[Result]:
 
 @contextmanager
 def stopping(console: Console, stop: threading.Event) -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into a gentle stop; the second has its usual effect.
+    """Turn the first SIGINT and the first SIGTERM into a gentle stop; the second of a kind has its usual effect.
 
     Outside the main thread, which alone may handle signals, this is a no-op.
 
     Args:
         console: where the stop is announced.
-        stop: set by the first signal.
+        stop: set by these signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -49,7 +49,8 @@ def checking_order(
 
     The block begins with an import of the function in another process, which ends with the block. The verdict is stored
     in the study's folder, and holds until the code, the versions of its distributions or the two trials change.
-    Nothing is checked if there are fewer than two trials, or they don't share a process. A stored verdict is printed.
+    Nothing is checked if there are fewer than two trials, or they don't share a process. If a verdict is stored, only
+    its warning is printed again.
 
     Args:
         plan: the study's plan.

@@ -56,7 +56,7 @@ def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
 def arguments_of(
     words: Sequence[str], options: Mapping[str, tuple[str | None, str]], swept: Mapping[str, str]
 ) -> Arguments:
-    """Replace a command's values by placeholders, and add missing options.
+    """Replace the values of a command's ``--options`` by placeholders, and add missing options.
 
     Options are added for the seed, the folder and swept hyperparameters. Without any words, the first options with a
     default are added, too; `Arguments.others` lists the remaining ones.

@@ -76,7 +76,7 @@ def repeat(
 ) -> Iterator[Repetition]:
     """Train stored trials again, each by itself, one after another; write nothing.
 
-    A training function runs in a new process for each trial. Everything else trains in this process.
+    A training function or a program runs in a new process for each trial. Everything else trains in this process.
 
     Args:
         plan: the study's plan, with its code.

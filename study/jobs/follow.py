@@ -229,7 +229,7 @@ class StopResult:
 
 
 def stop(client: Client, study: str, store: str | None = None) -> StopResult:
-    """Ask a study to stop, and wait until it has saved checkpoints, published its results and ended.
+    """Ask a study to stop, and wait until it has saved checkpoints, published and ended, or was killed by Ray.
 
     The arguments are those of `standing`.
 

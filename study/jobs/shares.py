@@ -31,7 +31,7 @@ class Share:
 
     @property
     def is_shut_out(self) -> bool:
-        """True if it has nothing, and others have all of the cluster."""
+        """True if it has nothing, and others leave less than one core or GPU of the cluster."""
         return not self.own and 0 < self.of < sum(self.others.values()) + 1
 
     @property

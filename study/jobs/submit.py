@@ -193,7 +193,7 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
 def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submission:
     """Submit a study, unless it is running on this cluster for the same store.
 
-    The job's id is the study's name and the number of its jobs so far, and the cluster accepts an id once. If two
+    The job's id is the study's name and the next number after its earlier jobs; the cluster accepts an id once. If two
     submit at once, one is refused, reads the jobs again, and finds the other's.
 
     Args:

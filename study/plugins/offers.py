@@ -122,7 +122,7 @@ def load(kind: str, name: str) -> Any:
 
 @cache
 def _load(kind: str, name: str, path: tuple[str, ...]) -> Any:
-    """Import a plug-in, once per search path."""
+    """Import a plug-in, once per search path; raise InputError if that fails."""
     offer = _find(kind, name)
     try:
         with _package_first(offer):

@@ -561,7 +561,7 @@ class StudyStore:
         return self._read_rows("curves", EMPTY_CURVES, trial_ids)
 
     def read_weights(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Return trained weights, one row per trial, ordered by trial id; trials of an earlier version have none.
+        """Return trained weights, one row per trial, ordered by trial id, without trials that have none.
 
         Args:
             trial_ids: trials to read; None for all. Weights are large, so request only those you need.

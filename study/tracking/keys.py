@@ -38,7 +38,7 @@ def metric_name(text: str) -> str:
 def key_of(name: str) -> str:
     """Return a name as a key of MLflow, with `_xHEX_` for each refused character.
 
-    Keys are unique for names of at most 225 characters.
+    Keys are unique unless they are truncated, to 225 characters.
 
     Example:
         >>> key_of("α"), key_of("test/Δ"), key_of("acc@1"), key_of("a_x40_"), key_of("../a")

@@ -162,7 +162,7 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def shows(self, mark: str) -> None:
-        """Record the mark of the study's content, to write once all queued jobs are done."""
+        """Record the mark of the study's content, to write once all queued jobs are done, if no pack was unreadable."""
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:

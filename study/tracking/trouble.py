@@ -48,7 +48,7 @@ def explaining_errors(uri: str) -> Iterator[None]:
 
 
 def explanation(error: BaseException, uri: str) -> str:
-    """Return the meaning of an error with advice, or else its first line.
+    """Return the meaning of an error with advice, or else its type and first line, at most 300 characters.
 
     Example:
         >>> explanation(OSError("HTTPConnectionPool(host='mlflow', port=5000): ... [Errno 111] Connection refused"), "http://mlflow:5000")

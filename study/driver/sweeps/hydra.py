@@ -156,7 +156,7 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
 
 
 def _add_points(sweep: Sweep, jobs: Sequence[HydraJob], by_key: Mapping[str, str]) -> None:
-    """Add the jobs' common values as fixed; add the others as a grid if complete, else as points; note what lacks."""
+    """Add the jobs' common values as fixed; add the others as a grid if complete, else as points; note gaps."""
     for key, name in by_key.items():
         if missing := sum(key not in job.overrides for job in jobs):
             sweep.notes.append(f"{count_of(missing, 'job')} had no override of {name}: points without it need a value")

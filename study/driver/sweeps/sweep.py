@@ -86,7 +86,7 @@ class Sweep:
             domains: values of the hyperparameters, by the tool's names.
 
         Raises:
-            InputError: if a seed isn't a whole number of at least 0.
+            InputError: if a seed isn't a whole number from 0 to 2**63 - 1.
         """
         names = self.rename(domains)
         for path, domain in domains.items():
@@ -136,7 +136,7 @@ class Sweep:
             self.grid[name] = {"values": choices, **when} if when else choices
 
     def _add_seeds(self, path: str, domain: Domain) -> None:
-        """Take the seeds from a domain; raise InputError if one isn't a whole number of at least 0."""
+        """Take the seeds from a domain; raise InputError if one isn't a whole number from 0 to 2**63 - 1."""
         choices = domain.get("choices")
         low, high = domain.get("low"), domain.get("high")
         seeds = choices or [low, high]
@@ -217,10 +217,8 @@ def study_of_sweep(
 ) -> str:
     """Return the text of a study file for a sweep.
 
-    Unless finished runs show the metrics, the program or function is tried once to find them. Without either, the
-    command is a placeholder, ``TODO``.
-
-    More notes are added to the sweep.
+    A function, or the program in `command`, is tried once to find the metrics; the sweep's own program only if finished
+    runs don't show them. Without any, the command is a placeholder, ``TODO``. More notes are added to the sweep.
 
     Args:
         name: the study's name.
@@ -267,8 +265,8 @@ def _call_lines(
 ) -> tuple[list[str], Sequence[str], list[str]]:
     """Return the lines for a trial's call, the names of its metrics, and closing comments.
 
-    A program or function without known metrics is tried once; this may add notes and fixed values to the sweep. Raise
-    InputError if the function, or the program in `command`, fails.
+    A function, or the program in `command`, is tried once, and so is a sweep's own program without known metrics. This
+    may add notes and fixed values to the sweep. Raise InputError if the function, or the program in `command`, fails.
     """
     values = sweep.first_values
     if train is not None:

@@ -249,6 +249,10 @@ class Run:
 
         Yields:
             A function to call before training, which concludes the check (`study.driver.order_check`).
+
+        Raises:
+            InputError: if the code can't be unpacked.
+            StoreError: if the verdict can't be written, or the store stays away too long.
         """
         from study.driver.order_check import checking_order
 
@@ -288,6 +292,7 @@ class Run:
             True if training came to its end, False if it was stopped.
 
         Raises:
+            InputError: if no engine trains a cell.
             ClusterError: if Ray is needed, but can't be started or has no room.
         """
         formed = self.resources.form(pending, self.folder, self.console)

@@ -31,6 +31,7 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
         InputError: if the file isn't an export or is damaged, or if the store has another study of that name.
         ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
+        StoreError: if the store can't be read or written.
     """
     from study.results.import_export import import_export
 
@@ -50,6 +51,7 @@ def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
 
     Raises:
         InputError: if the table can't be read, or seeds or metrics aren't found in it.
+        TypeError: if a choice has another name.
     """
     from study.outcomes import read_runs
 
@@ -109,8 +111,10 @@ def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = ST
         The number of new trials, and the reasons why jobs were left out.
 
     Raises:
-        InputError: if the study has no version or runs another program, or no job matches a trial.
+        InputError: if the study file has mistakes or no version, or runs another program; if the multirun can't be
+            read; or if no job matches a trial.
         BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
     """
     from study.api.study import load
     from study.driver.sweeps import finished
@@ -137,6 +141,7 @@ def import_optuna(
         InputError: if the study has no version, is a search, or has other metrics; if Optuna's storage can't be read;
             or if no trial of Optuna matches a trial.
         BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
     """
     from study.api.study import load
     from study.driver.sweeps import finished

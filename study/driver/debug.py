@@ -55,7 +55,10 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
 
 
 def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
-    """Run a trial's program in a temporary folder, on the terminal; return True if its exit code is 0."""
+    """Run a trial's program in a temporary folder, on the terminal; return True if its exit code is 0.
+
+    Raise InputError if it can't be started.
+    """
     with tempfile.TemporaryDirectory(prefix="study-debug-", ignore_cleanup_errors=True) as folder:
         words, environment = engine.command(engine.call_of(trial), Path(folder))
         console.print(f"in {folder}: {shlex.join(words)}", soft_wrap=True, highlight=False)

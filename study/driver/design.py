@@ -46,7 +46,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     Args:
         plan: the study's plan.
         root: the store's folder or URL; rates come from all of its studies.
-        wanted: a difference of success rates to detect; the note then has the number of seeds that it takes.
+        wanted: a difference of success rates to detect; the note then has the number of seeds that it takes; or None.
 
     Returns:
         The note; None if success isn't judged, nothing is compared, or the number of seeds isn't fixed in advance.

@@ -242,7 +242,7 @@ def _unproven(plan: Plan, options: Options) -> Engines:
 
 
 def _without_ray(options: Options) -> Options:
-    """Return the options, changed to train in this process if Ray is missing and isn't asked for."""
+    """Return the options, changed to train in this process without Ray; raise MissingPackageError if they need it."""
     if options.local or ray_problem() is None:
         return options
     if options.address is not None:

@@ -146,7 +146,8 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     Args:
         plan: the study's plan.
         options: options of the run.
-        difference: a difference of success rates to detect; the estimate then has the number of seeds that it takes.
+        difference: a difference of success rates to detect, or None; the estimate then has the number of seeds that it
+            takes.
 
     Raises:
         InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray

@@ -104,6 +104,7 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
 
     Raises:
         InputError: if a recipe can't be trained.
+        StoreError: if the stored proofs can't be read.
     """
     packed = as_packed(own)
     if packed is None:

@@ -202,7 +202,10 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
 
 @contextmanager
 def _slots(engines: Engines, console: Console) -> Iterator[Slots]:
-    """Yield the number of workers by kind of device: in this process, on a cluster, or on a Ray started here."""
+    """Yield the number of workers by kind of device: in this process, on a cluster, or on a Ray started here.
+
+    Raise ClusterError if Ray can't be used, or a worker has no room.
+    """
     options, device, used = engines.options, engines.device, engines.used()
     if options.local:
         for engine, cell in used:

@@ -86,7 +86,10 @@ class _Module:
         return "\n".join([*future, *sorted(self._imports), "", *self._parts.values()])
 
     def add(self, name: str, value: Any, user: str) -> None:
-        """Add a notebook's name, its value and its dependencies; error messages name the `user`, which uses it."""
+        """Add a notebook's name, its value and its dependencies.
+
+        Raise InputError if the value can't be written into a module; the message names the `user`, which uses it.
+        """
         if name in self._parts:
             return
         if isinstance(value, ModuleType):
@@ -105,7 +108,10 @@ class _Module:
             )
 
     def _add_source(self, name: str, value: Any) -> None:
-        """Add the source of a function or class of the notebook, after everything that it uses."""
+        """Add the source of a function or class of the notebook, after everything that it uses.
+
+        Raise InputError if it isn't available.
+        """
         source = _source_of(value)
         if source is None:
             raise InputError(f"the source of {name} isn't known: define it in a cell of the notebook, or in a module")

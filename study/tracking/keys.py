@@ -93,7 +93,7 @@ def _folded(key: str) -> str:
 
 
 def _key_before(name: str) -> str:
-    """Return a name in the spelling of version 1: ASCII, with `_` for all other characters."""
+    """Return a name in the spelling of version 1: ASCII, with words for models' symbols and `_` for all others."""
     for symbol, word in _SPELLED.items():
         name = name.replace(symbol, word)
     key = re.sub(r"[^A-Za-z0-9_\-. /:]", "_", name)[:_CHARACTERS_BEFORE] or "_"

@@ -210,7 +210,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _engine(plan: Plan) -> CallEngine:
-    """Return the engine of the trials, after checking that the study has own code and a version."""
+    """Return the engine of the trials; raise InputError if the study has no own code or no version."""
     spec = plan.spec
     if not isinstance(spec, CallSpec):
         raise InputError(f"study {spec.study!r} must have a command or train to import finished runs")

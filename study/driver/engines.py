@@ -140,7 +140,8 @@ class Engines:
     def at_once(self, *, is_here: bool) -> AtOnce:
         """Return a function from a cell to the number of its trials that a GPU worker trains side by side.
 
-        The function returns None for a cell with any number of trials.
+        The function returns None for a cell with any number of trials. For a shape that the plan lacks, it returns the
+        smallest number.
 
         Args:
             is_here: ask this process's GPU, instead of one of the cluster.

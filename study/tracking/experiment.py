@@ -148,7 +148,10 @@ class Experiment:
         publish_charts(self._client, self._id, self.study, lines)
 
     def finish(self) -> None:
-        """Delete running runs of trials that also have an ended run, and end the runs of the study and its cells."""
+        """Delete running runs of trials that also have an ended run, and end the runs of the study and its cells.
+
+        It also updates the statistics of a database file (`count_rows`).
+        """
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")
             ended = [other for other in others if other.info.status in ENDED]

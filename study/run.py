@@ -440,7 +440,7 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
         done = folder.done(with_stopped=plan.spec.pruning is not None)
     unasked = len(done - planned)
     if unasked:
-        console.print(f"{unasked} stored trials are not in this file any more: they are kept, and not shown")
+        console.print(f"stored trials that aren't in this file any more: {unasked:,}; they are kept, and not shown")
     folder.check()
     for notice in [*store.notices, *folder.notices[first_notice:]]:
         console.print(notice, style="yellow")

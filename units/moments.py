@@ -227,10 +227,10 @@ def nmu_gradient(
         input_variance: v >= 0.
         outputs: H_l >= 1.
         form: version of the paper.
-        input_mean: m, any finite number; not checked.
+        input_mean: m, any finite number.
 
     Raises:
-        ValueError: if another argument is out of its range.
+        ValueError: if an argument is out of its range.
         OverflowError: if the result exceeds every float.
 
     Example:
@@ -238,6 +238,7 @@ def nmu_gradient(
         [0.1597, 0.2222]
     """
     _require_inputs(input_variance, outputs, form)
+    require("input_mean", input_mean, math.isfinite(input_mean), "a finite input_mean")
     factor = _nmu_factor(hidden, weight_variance, input_variance, input_mean)
     second_moment = (weight_variance + 0.25) * factor ** (hidden - 1)
     mean = 0.5 * ((1 + input_mean) / 2) ** (hidden - 1) if form == "draft" else 0.0

@@ -128,7 +128,7 @@ def busy_line(busy: Usage) -> str:
     parts = [count_of(busy.nodes, "node"), f"{busy.cpus:g} CPU{'' if busy.cpus == 1 else 's'}"]
     parts[-1] += "" if busy.cpu_percent is None else f", {busy.cpu_percent:g}% busy"
     if busy.gpus:
-        parts += [f"{busy.gpus:g} GPUs"]
+        parts += [f"{busy.gpus:g} GPU{'' if busy.gpus == 1 else 's'}"]
         parts[-1] += "" if busy.gpu_percent is None else f", {busy.gpu_percent:g}% busy"
     return "cluster: " + " · ".join(parts)
 

@@ -51,12 +51,17 @@ class Lacking:
 
     @property
     def phrase(self) -> str:
-        """The counts in words, such as "2 of 20 trials diverged and 1 failed"; empty if all are 0."""
+        """The counts in words; empty if all are 0.
+
+        Example:
+            >>> Lacking(trials=20, diverged=2, failed=1).phrase, Lacking(trials=20, stopped=1).phrase
+            ('2 of 20 trials diverged and 1 failed', '1 of 20 trials was stopped')
+        """
         counts = {
             "diverged": self.diverged,
             "failed": self.failed,
-            "were stopped": self.stopped,
-            "are missing": self.pending,
+            "was stopped" if self.stopped == 1 else "were stopped": self.stopped,
+            "is missing" if self.pending == 1 else "are missing": self.pending,
         }
         parts = [(count, word) for word, count in counts.items() if count]
         if not parts:

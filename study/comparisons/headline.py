@@ -39,6 +39,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
         return f"None of {trials} was solved."
     if not is_rate and metric is None:
         return f"{trials} ended; there is no success criterion, and no metric is averaged."
+    if all(_number(rows, row) is None for row in among):
+        return f"No trial has a finite {_title(rows)}."
     plan = contrasts.plan
     questions = () if plan is None else plan.by_method
     if len(questions) == 1 and plan is not None:
@@ -53,7 +55,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
             for question in questions[:_MOST_QUESTIONS]
         ]
         more = len(questions) - _MOST_QUESTIONS
-        parts += [f"and {more} more comparisons"] if more > 0 else []
+        parts += [f"and {words.count_of(more, 'more comparison')}"] if more > 0 else []
     if not parts:
         alike = f"no two {rows.noun}s that differ in one hyperparameter alone have all of their trials"
         parts = [f"nothing can be compared: {alike}"]

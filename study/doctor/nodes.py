@@ -88,7 +88,7 @@ def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking
         advice = "credentials come from each node's own environment or files"
         yield _combined("tracking on nodes", bad, f"{without_secret(tracking_uri)} answers", advice)
     bad = [
-        f"{name}: Ray counts {nodes[answer.node_id].gpus:g} GPUs, torch sees {len(report.gpus)}"
+        f"{name}: GPUs: Ray counts {nodes[answer.node_id].gpus:g}, torch sees {len(report.gpus)}"
         for name, answer, report in reports
         if answer.node_id in nodes and nodes[answer.node_id].gpus > len(report.gpus)
     ]

@@ -141,4 +141,5 @@ def _publisher(plan: Plan, packs: StoredPacks, uri: str | None, console: Console
     if publisher.trouble is not None:
         notify(publisher.trouble)
     if publisher.trouble is not None or missed:
-        notify(f"{missed} trials are not published yet: run `study sync {spec.study}`")
+        missing = f"{missed:,} of the stored trials aren't published yet" if missed else "MLflow may lack the report"
+        notify(f"{missing}: run `study sync {spec.study}`")

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from study.interface.stop_signals import set_handlers
+from study.words import count_of
 
 RESTARTS = 5
 INTERRUPTED = 130
@@ -68,7 +69,7 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
             event += f" ({_LIKELY_CAUSES[number]})" if number in _LIKELY_CAUSES else ""
             if restart < restarts:
                 notify(f"{event}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")
-    notify(f"{event} again, and {restarts} restarts didn't help")
+    notify(f"{event} again, and {count_of(restarts, 'restart')} didn't help")
     return 1
 
 

@@ -264,13 +264,18 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
 
 
 def _from_mlflow_export(source: Source, metrics: Collection[str]) -> Source:
-    """Reduce an export of MLflow's runs to trials and known columns, with our names; no-op for other tables."""
+    """Reduce an export of MLflow's runs to trials and known columns, with our names; no-op for other tables.
+
+    Raises InputError if none of its runs is a trial.
+    """
     ours = from_mlflow(source.table.column_names, metrics)
     if not ours:
         return source
     table, rows, failed = source.table, source.rows, source.failed
     if _KIND in table.column_names:
         is_trial = np.asarray(pc.fill_null(pc.equal(pc.cast(table[_KIND], pa.string()), "trial"), False))
+        if not is_trial.any():
+            raise InputError(f"{source.name}: none of its runs is a trial of a study ({_KIND} = trial)")
         table, rows = table.filter(pa.array(is_trial)), rows[is_trial]
         failed = None if failed is None else failed[is_trial]
     return replace(source, table=table.select(list(ours)).rename_columns(list(ours.values())), rows=rows, failed=failed)

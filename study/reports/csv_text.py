@@ -7,8 +7,8 @@ import io
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from study.arrow.kinds import encoded, kind_of
 from study.outcomes.text_cells import as_text
-from study.records import format_range
 from study.summaries.aggregate import CellSummary
 from study.summaries.rows import ResultRows
 from study.visible import visible
@@ -37,7 +37,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
 
 def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str = "{}") -> dict[str, Any]:
-    """Return a row's key values by key, after its ``cell_id`` if it is a cell; ranges are formatted as texts.
+    """Return a row's key values by key, after its ``cell_id`` if it is a cell; ranges and lists are formatted as texts.
 
     Args:
         rows: all rows.
@@ -49,9 +49,14 @@ def key_values(rows: ResultRows, row: int, taken: Container[str] = (), mark: str
     own = {"cell_id": summary.cell_id} if isinstance(summary, CellSummary) else {}
     values = {key: rows.value(row, key) for key in rows.keys}
     return own | {
-        mark.format(key) if key in taken else key: format_range(value) if isinstance(value, tuple) else value
+        mark.format(key) if key in taken else key: _list_text(value) if isinstance(value, tuple) else value
         for key, value in values.items()
     }
+
+
+def _list_text(value: tuple[Any, ...]) -> str:
+    """Format a range or a list as in the results' columns."""
+    return str(encoded([value], kind_of([value]))[0])
 
 
 def ends(prefix: str, interval: Sequence[float] | None) -> dict[str, float | None]:

@@ -41,8 +41,8 @@ def with_config_file(document: Document, folder: pathlib.Path) -> str:
         return ""
     if "defaults" in content.data:
         message = (
-            f"{name} has a defaults list, so it must be composed by Hydra: study the program that does it, with values "
-            "in Hydra's syntax: command: python train.py lr={lr} seed={seed}"
+            f"{name} has a defaults list, which only Hydra can compose: remove config, and run the program with "
+            "command: python train.py lr={lr} seed={seed}"
         )
         document.problems.append(document.problem(("config",), message))
         return ""

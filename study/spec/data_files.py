@@ -46,6 +46,8 @@ def _read(name: str, path: str, kind: DataFile, folder: Path) -> tuple[str, Sour
         source.provide(data_cache())
     except InputError as error:
         return str(error)
+    except OSError as error:
+        return f"the cache {data_cache()} can't be written: {error.strerror or error}"
     return name, source
 
 

@@ -105,7 +105,7 @@ def read(content: bytes | str) -> Document:
     except yaml.YAMLError as error:
         return _refusal(f"must be YAML, but {_message(error)}", _line_of(error))
     if node is None:
-        return _refusal("is empty; it must have at least study, task, models and seeds", None)
+        return _refusal("is empty; it must have study, seeds, and one of task with models, train, or command", None)
     document.data = _build(node, (), document)
     return document
 
@@ -137,7 +137,10 @@ def _find_danger(text: str) -> tuple[str, int | None] | None:
         if tag is not None:
             return f"tags aren't allowed, but got {tag!r}", line
         if isinstance(event, yaml.ScalarEvent) and _HALF.search(event.value):
-            return ("must be Unicode text, but has a lone surrogate (\\ud800 to \\udfff): write \\U0001f600", line)
+            return (
+                "must be Unicode text, but has half of a surrogate pair (\\ud800 to \\udfff): write \\U0001f600",
+                line,
+            )
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:

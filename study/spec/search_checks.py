@@ -61,9 +61,10 @@ def _point_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path,
                 limits.choices is None
                 and limits.low is not None
                 and limits.high is not None
-                and not limits.low <= value <= limits.high
+                and (value is None or not limits.low <= value <= limits.high)
             ):
-                yield (POINTS, i, name), f"must be from {limits.low:g} to {limits.high:g}, its range, but got {value:g}"
+                got = "null" if value is None else f"{value:g}"
+                yield (POINTS, i, name), f"must be from {limits.low:g} to {limits.high:g}, its range, but got {got}"
 
 
 def _ranges(spec: Spec) -> Iterator[GridValue]:

@@ -108,7 +108,7 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
         level: of the test, in (0, 1).
 
     Returns:
-        At least 5; None if both rates are equal, or 524,288 seeds aren't enough.
+        At least 5; None if both rates are equal, or a million seeds aren't enough.
 
     Raises:
         ValueError: if a rate, the power or the level is out of range.
@@ -122,9 +122,9 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
         return None
     high = 8
     while mcnemar_power(first_only, second_only, high, level) < power:
-        high *= 2
-        if high > MOST_SEEDS:
+        if high == MOST_SEEDS:
             return None
+        high = min(2 * high, MOST_SEEDS)
     low = high // 2
     while high - low > max(1, low // 100):
         middle = (low + high) // 2

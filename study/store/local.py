@@ -69,6 +69,13 @@ def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) 
         ) from error
 
 
+def _raise_unless_missing(error: OSError) -> None:
+    """Raise a `StoreError` for a folder that can't be listed; another process may have removed it."""
+    if not isinstance(error, FileNotFoundError):
+        with explained(Path(error.filename), "read"):
+            raise error
+
+
 class LocalFolder(Folder):
     """A folder of a file system, made by the first write to it.
 
@@ -253,9 +260,13 @@ class LocalFolder(Folder):
         return []
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each file, by key; links have size 0 and aren't followed."""
+        """Return the size in bytes of each file, by key; links have size 0 and aren't followed.
+
+        Raises:
+            StoreError: if a folder can't be read.
+        """
         sizes = {}
-        for folder, folders, files in os.walk(self.path / below):
+        for folder, folders, files in os.walk(self.path / below, onerror=_raise_unless_missing):
             for path in (Path(folder, name) for name in (*folders, *files)):
                 with suppress(FileNotFoundError):  # another process was quicker
                     status = path.lstat()

@@ -57,6 +57,8 @@ def port_for(port: int) -> int:
     Raises:
         InputError: if the port can't be used.
     """
+    if not 0 <= port < 2**16:
+        raise InputError(f"port must be from 0 to 65535, but got {port}")
     with socket.socket() as probe:
         # Servers set this option, too; with it, the port of a server that has just ended is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

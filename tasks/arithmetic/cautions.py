@@ -11,11 +11,11 @@ from tasks.arithmetic import SINGLE_MODULE
 from tasks.arithmetic.cell import ArithmeticCell
 
 _DRAWN = 2**24
-"""The number of steps from one end of a uniform input's interval to the other."""
+"""The number of steps from one end of a uniform input's interval to the other, which isn't drawn itself."""
 
 
 def zero_divisors(cells: Sequence[ArithmeticCell]) -> list[str]:
-    """Warn about single-module cells whose uniform divisor can be exactly 0: 0 is inside its range, not at an end.
+    """Warn about single-module cells whose uniform divisor can be exactly 0.
 
     Args:
         cells: the cells to be trained.
@@ -40,10 +40,10 @@ def _divides_around_zero(cell: ArithmeticCell) -> bool:
 
 
 def _has_zero(low: float, high: float) -> bool:
-    """Return True if 0 can be drawn, and low < 0 < high, with the rounding of `study.stream.stream`."""
-    if not low < 0 < high:
+    """Return True if 0 can be drawn, with the rounding of `study.stream.stream`."""
+    if not low <= 0 <= high:
         return False
     start, width = np.float32(low), np.float32(high) - np.float32(low)
     place = round(-low / (high - low) * _DRAWN)
-    steps = np.arange(place - 2, place + 3, dtype=np.float32) * np.float32(1 / _DRAWN)
+    steps = np.arange(max(place - 2, 0), min(place + 3, _DRAWN), dtype=np.float32) * np.float32(1 / _DRAWN)
     return bool(np.any(start + width * steps == 0))

@@ -42,6 +42,11 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
     size, square = _mean_size(range_), _mean_square(range_)
     if operation in ("add", "sub"):
         return epsilon**2 * (inputs * (square - size**2) + (inputs * size) ** 2)
+    if epsilon * size >= 1:
+        raise ValueError(
+            f"operation {operation!r} has no success threshold over {range_}: {epsilon:g} times the numbers' mean size "
+            "must be below 1; take a smaller extrapolation_range, or give success.threshold"
+        )
     others = inputs - 2
     off = math.log1p(-epsilon) * 2 if operation == "mul" else math.log1p(-epsilon) - math.log1p(epsilon)
     mean = others * math.log1p(-epsilon * size)

@@ -53,7 +53,7 @@ def check(study: Study, fault: Fault) -> Cost:
         assert phrase in output, f"{phrase!r} isn't in: {output[:8000]}"
     assert "Traceback" not in output, output[-5000:]
     published = "driver"
-    if "are not published yet" in output:
+    if "aren't published yet" in output:
         published = "study sync"
         sync = bed.command(f"{study.name}-sync.log", "sync", study.name, "--store", study.root)
         assert sync.wait() == 0, sync.told

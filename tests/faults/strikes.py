@@ -248,7 +248,7 @@ class Fault:
 
 
 _LOST = (f"was lost with its machine; {GO_ON}",)
-_UNPUBLISHED = ("MLflow at", "are not published yet")
+_UNPUBLISHED = ("MLflow at", "aren't published yet")
 _PUBLISHED_LATER = ("The study goes on", "can be used again")
 _SECOND = ("is being run by process",)
 

@@ -163,6 +163,8 @@ def test_optimal_variances_have_their_values() -> None:
     assert forward == pytest.approx([0.375, 0.2654, 0.2526, 0.2505, 0.25], abs=5e-5)
     assert min(forward) > LARGEST_NMU_VARIANCE
     assert [nmu_backward_optimum(hidden, 1.0, 2) for hidden in (1, 2, 3, 10)] == pytest.approx([0.25] * 4)
+    with pytest.raises(ValueError, match="a finite input_mean"):
+        nmu_gradient(2, 0.1, 1.0, input_mean=math.inf)
     assert nmu_backward_optimum(2000, 1.0) == pytest.approx(0.2502, abs=5e-5)  # 2^-1999 isn't a float
     for hidden in range(1, 8):
         right = ((4**hidden + 1) ** (1 / hidden) - 2) / 8

@@ -142,8 +142,8 @@ class Sweep:
         seeds = choices or [low, high]
         if wrong := [seed for seed in seeds if type(seed) is not int or not 0 <= seed < MOST_SEEDS]:
             raise InputError(
-                f"{self.source}: {path} is the seed: values must be whole numbers from 0 to 2**63, not {wrong[0]!r}: "
-                "correct it, or rename it"
+                f"{self.source}: {path} is the seed: values must be whole numbers from 0 to 2**63 - 1, not "
+                f"{wrong[0]!r}: correct it, or rename it"
             )
         self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
 

@@ -42,7 +42,6 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         curve: the trial's curve.
 
     Raises:
-        KeyError: if its cell lacks ``hidden_size``.
         InputError: if the trial's model is user-defined, its task isn't of the arithmetic family, its cell has a value
             that a study file can't have, or its curve is empty or lacks the validation or test MSE.
     """
@@ -100,9 +99,8 @@ def _checked_cell(trial: Trial) -> ArithmeticCell:
     The check matters because the script executes these values, and a stored value may be of any type.
 
     Raises:
-        KeyError: if ``hidden_size`` is missing.
-        InputError: if the model is user-defined, the task isn't of the family, another value is missing, or a value
-            isn't valid for its hyperparameter.
+        InputError: if the model is user-defined, the task isn't of the family, a value is missing, or a value isn't
+            valid for its hyperparameter.
     """
     cell = trial.cell
     if "code" in cell.values:
@@ -115,7 +113,7 @@ def _checked_cell(trial: Trial) -> ArithmeticCell:
         wrong = "model" if cell.model not in ARITHMETIC.models else _wrong_value(cell)
         typed = typed_cell(cell)
         task_of(typed)
-    except (TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         wrong = str(error)
     if wrong is not None:
         raise InputError(

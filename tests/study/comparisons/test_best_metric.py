@@ -92,6 +92,8 @@ def test_missing_numbers_are_reported():
     """Without finite values, or without an averaged metric, the headline says so."""
     diverged = {("A",): float("nan"), ("B",): float("nan")}
     assert headline_of(diverged) == "No trial has a finite test accuracy."
+    by_three = {(lr, width, name): float("nan") for lr in (0.1, 0.2) for width in (4, 8) for name in "ab"}
+    assert headline_of(by_three, by=("lr", "width", "opt")) == "No trial has a finite test accuracy."
     without_metric = headline_of({("A",): 0.5}, Metric(of="none"))
     assert without_metric == "10 trials ended; there is no success criterion, and no metric is averaged."
 

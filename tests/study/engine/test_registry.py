@@ -49,7 +49,7 @@ def test_built_in_engines_refuse_user_tasks(name):
 
 def test_a_wrong_engine_is_an_error():
     """An unknown engine, or one that can't train the cell there, is an error with the reason."""
-    with pytest.raises(InputError, match="auto, one of fused, fused-gpu, torch, or an engine"):
+    with pytest.raises(InputError, match="must be auto, fused, fused-gpu, torch, or an engine"):
         engine_for("fast", small_cell(), "cpu")
     with pytest.raises(InputError, match="doesn't run on cuda"):
         engine_for("fused", small_cell(), "cuda")

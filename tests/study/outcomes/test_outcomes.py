@@ -126,6 +126,11 @@ def test_an_export_of_mlflows_runs_is_read_unchanged(tmp_path):
     assert "curve/test_mse" not in table.column_names
 
 
+def test_an_export_without_trials_is_refused(tmp_path):
+    text = "run_id,params.model,params.seed,tags.study.kind,tags.study.outcome\nr0,NMU,,cell,\nr1,NMU,,study,\n"
+    assert "none of its runs is a trial of a study" in refusal(file(tmp_path, text), by=["model"])
+
+
 def test_many_words_for_missing_and_solved_are_read(tmp_path):
     """The words True, 1, nan, NA and blanks have their usual meanings; large seeds keep every digit."""
     text = HEAD + "NMU,2,9007199254740993, TRUE,7e3, 1e-6\nNMU,2,9007199254740992,0,nan,NA\nNMU,2,1.0,1.0,5,1e-6\n"
@@ -156,7 +161,7 @@ def test_by_takes_any_column_and_notes_pooling(tmp_path):
     (group,) = summarised_by(outcomes.table, outcomes.by, outcomes.metrics)
     assert (group.values, group.solved, group.seeds) == ((2,), 3, 4)
     assert "rows of different model are counted together" in outcomes.notices[0]
-    assert "there is model" in refusal(file(tmp_path, GOOD), by=["modle"])
+    assert "choose from model" in refusal(file(tmp_path, GOOD), by=["modle"])
 
 
 def test_several_files_are_one_table(tmp_path):

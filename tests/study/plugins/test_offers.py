@@ -35,7 +35,7 @@ def test_the_nearest_name_is_suggested(site):
         find_plugin("tasks", "spiral")
     with pytest.raises(InputError, match="did you mean 'arithmetic'"):
         find_plugin("tasks", "aritmetic", known=["arithmetic"])
-    with pytest.raises(InputError, match="there is arithmetic, spirals"):
+    with pytest.raises(InputError, match="choose from arithmetic, spirals"):
         find_plugin("tasks", "xyz", known=["arithmetic"])
 
 

@@ -103,6 +103,20 @@ def test_csv_has_every_place(tmp_path: Path) -> None:
     assert "| model | size | length 1 |" in files["report.md"]
 
 
+def test_lists_are_texts_in_csv(tmp_path: Path) -> None:
+    """A hyperparameter with lists has them in every file as cells.csv has them."""
+    cells = [Cell("lab:Sums", "exact", {"layers": layers}) for layers in ((8, 16), (8, 4))]
+    trials = [
+        Result(trial=Trial(cell, seed), outcome=Outcome.FINISHED, metrics=results()[0].metrics)
+        for cell in cells
+        for seed in range(3)
+    ]
+    files = {file.name: file for file in write_report(tmp_path, report_of(rows_of(trials)), ["csv"])}
+    for name in ("cells.csv", "series.csv"):
+        with files[name].open() as file:
+            assert {line["layers"] for line in csv.DictReader(file)} == {"[8, 16]", "[8, 4]"}
+
+
 def test_without_series_their_files_are_not_written(tmp_path: Path) -> None:
     rows = cell_rows(summarised(results_table(results()), {"validation_loss": METRICS["validation_loss"]}), {})
     names = [file.name for file in write_report(tmp_path, report_of(rows), ["html", "csv", "latex", "svg"])]

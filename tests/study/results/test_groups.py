@@ -83,7 +83,7 @@ def test_by_out_and_format_are_obeyed(workspace):
     ("words", "message"),
     [
         (("report", "seed.csv"), "choose from seeds.csv"),
-        (("report", "seeds.csv", "--by", "mode"), "there is model"),
+        (("report", "seeds.csv", "--by", "mode"), "choose from model"),
         (("report", "seeds.csv", "--compare", "published"), "needs a study's cells, with their protocol"),
         (("report", "seeds.csv", "--compare", "none.csv"), "no such column to group by"),
         (("report", "seeds.csv", "--compare", "seed.csv"), "choose from seeds.csv"),

@@ -21,7 +21,8 @@ CODE = """\
 from study import seeded
 
 @seeded
-def train(seed, *, optimizer: str = "adam", lr: float = 0.1, momentum: float = 0.5, nesterov: bool = False):
+def train(seed, *, optimizer: str = "adam", lr: float = 0.1, momentum: float = 0.5, nesterov: bool = False,
+          decay: float | None = None):
     return {"loss": lr}
 
 @seeded
@@ -152,12 +153,14 @@ def test_the_winners_file_has_the_winners_cell(parsed: Any) -> None:
     [
         ({"optimizer": "rmsprop"}, "must be one of the choices adam, sgd, but got rmsprop"),
         ({"lr": 2.0}, "must be from 0.01 to 1, its range, but got 2"),
+        ({"decay": None}, "must be from 0 to 1, its range, but got null"),
         ({"nesterov": True}, "nesterov has none"),
     ],
 )
 def test_the_first_candidates_are_within_the_ranges(parsed: Any, point: Any, message: str) -> None:
+    ranges = {**RANGES, "decay": {"low": 0, "high": 1}}
     with pytest.raises(SpecError, match=message):
-        parsed(FUNCTION, ranges=RANGES, search=SEARCH, points=[point])
+        parsed(FUNCTION, ranges=ranges, search=SEARCH, points=[point])
 
 
 def test_a_condition_on_a_range_of_numbers_is_refused(parsed: Any) -> None:

@@ -211,7 +211,7 @@ def test_a_program_gets_the_configuration_as_a_file(folder: Path) -> None:
         ("model: {width: 8}\nmode: 1\n", "conf/config.yaml, line 2: fixed.mode: unknown key; the keys here are model."),
         ("model:\n  width: 1.5\n", "conf/config.yaml, line 2: fixed.model.width: must be a whole number, but got 1.5"),
         ("model:\n  width: ???\n", r"fixed.model.width: conf/config.yaml leaves model.width open \(\?\?\?\)"),
-        ("defaults: [model: small]\n", "must be composed by Hydra"),
+        ("defaults: [model: small]\n", "only Hydra can compose"),
         ("a: [1\n", "config: conf/config.yaml: line 2: must be YAML"),
         ("[1, 2]\n", "config: conf/config.yaml: must be a table"),
     ],

@@ -76,7 +76,7 @@ def test_every_mistake_is_in_one_error(lab: Path) -> None:
         ({"train": "mylab.trainign:train"}, "did you mean 'mylab.training'"),
         ({"train": "mylab/training.py:train"}, "did you mean 'mylab.training:train'"),
         ({"metrics": None}, "must be given"),
-        ({"success": {"accuracy": {}}}, "must have at_least or below"),
+        ({"success": {"accuracy": {}}}, "must have at_least, below or at_most"),
         ({"success": None, "seeds": {"until": {"half_width": 0.1, "max": 9}}}, "which need a criterion: add success"),
         ({"seeds": {"until": {"different_from": "mylab.training:train", "max": 9}}}, "needs a model to compare with"),
         ({"isolation": "proces"}, "isolation"),

@@ -94,7 +94,7 @@ def test_every_mistake_is_in_one_error(packed_lab: Path) -> None:
         ({"models": ["mylab.models:unmarked"]}, "models[1]: mylab.models:unmarked isn't marked"),
         ({"models": ["mylab.models:mpl"]}, "did you mean 'mlp'"),
         ({"models": ["mylab.models:clash"]}, "has an argument turns, and mylab.tasks:Spirals a field of that name"),
-        ({"models": ["mylab.models:rated"]}, "learning_rate: the name means something else"),
+        ({"models": ["mylab.models:rated"]}, "learning_rate: the name is reserved in study files"),
         ({"models": ["mylab.models:mlp", "mylab.models:other"]}, "have an argument hidden of different types"),
         ({"models": ["NAUU"]}, "'NAUU' isn't among the models that are built in or offered by installed packages"),
         ({"models": ["NAUU"]}, "did you mean 'NAU'?"),

@@ -115,7 +115,7 @@ def test_a_stored_study_has_the_same_criterion(packed_lab: Path) -> None:
             {"references": {"model": EXACT, "keep": {"r2": {"below": 1}}}},
             "references.keep.r2: must be one of the metrics",
         ),
-        ({"references": {"model": EXACT, "keep": {"test_loss": {}}}}, "a criterion must have at_least or below"),
+        ({"references": {"model": EXACT, "keep": {"test_loss": {}}}}, "must have at_least, below or at_most"),
         ({"seeds": {"until": {"half_width": 0.1, "max": 40}}}, "seeds.until: can't be combined with references"),
         (
             {

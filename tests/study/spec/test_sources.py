@@ -89,7 +89,7 @@ def test_trials_of_one_data_seed_share_their_rows() -> None:
         ("{evaluation: 3}", "seeds: has seeds of evaluation only"),
         ("{init: 0, data: 3}", "seeds.init: must be at least 1"),
         ("{init: 3, data: [1, 1]}", "seeds.data: each seed may be given once"),
-        ("{init: 3, dat: 4}", "with keys among init, data, evaluation, but has 'init', 'dat'"),
+        ("{init: 3, dat: 4}", "with keys among init, data, evaluation, and design, but has 'init', 'dat'"),
         ("{init: 3, data: 4, until: {half_width: 0.1, max: 9}}", "with keys among init, data, evaluation"),
         ("{design: nested}", "with keys among init, data, evaluation"),
         ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested needs init, and data as a count"),

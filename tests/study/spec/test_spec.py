@@ -231,7 +231,7 @@ HUGE = "9" * 399
         ("task: {name: arithmetic, subsets: 1000, overlap_ratio: 1}", "takes too long"),
         ("task: {name: arithmetic, extrapolation_range: [0, 1e308]}", "has no finite success threshold"),
         ("task: {name: arithmetic, extrapolation_range: [1e-320, 1e-310]}", "has no finite success threshold"),
-        ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "lone surrogate"),
+        ('task: {name: arithmetic, extrapolation_range: [1, 1], "\\ud800": 2}', "half of a surrogate pair"),
     ],
 )
 def test_unrepresentable_numbers_are_refused_without_allocation(line: str, message: str) -> None:

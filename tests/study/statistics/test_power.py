@@ -44,6 +44,12 @@ def test_seeds_are_as_few_as_have_the_power(rates, level):
     assert statistics.mcnemar_power(*rates, int(seeds * 0.95) - 1, level) < 0.8
 
 
+def test_the_greatest_number_of_seeds_is_a_million():
+    seeds = statistics.seeds_for(0.1014, 0.1)
+    assert 2**19 < seeds <= 1_000_000
+    assert statistics.mcnemar_power(0.1014, 0.1, seeds) >= 0.8
+
+
 def test_undetectable_differences_have_no_number_of_seeds():
     """Equal rates, and differences that need more than a million seeds, give None."""
     assert statistics.seeds_for(0.2, 0.2) is None

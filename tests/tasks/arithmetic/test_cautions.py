@@ -33,11 +33,13 @@ def test_without_zero_divisors_a_cell_has_no_caution(cell):
     assert zero_divisors([cell]) == []
 
 
-@pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (-50.0, 50.0), (-1.9999, 1.9998), (-3.0, 1.0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-2.0, 2.0), (-50.0, 50.0), (-1.9999, 1.9998), (-3.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-3.0, 0.0)]
+)
 def test_zeros_are_those_of_the_stream(low, high, monkeypatch):
     """The range is said to contain 0 exactly if the stream draws a 0 from one of its words."""
     place = round(-low / (high - low) * 2**24)
-    drawn = torch.arange(place - 50, place + 50, dtype=torch.int64)[None, None] * 256
+    drawn = torch.arange(place - 50, place + 50, dtype=torch.int64).clamp(0, 2**24 - 1)[None, None] * 256
     monkeypatch.setattr(stream, "words", lambda *_: drawn)
     ends = torch.tensor([[low, low]]), torch.tensor([high]) - torch.tensor([low])
     x = stream.inputs(torch.tensor([0]), *ends, 1, 100, 0, stream.Purpose.TRAIN)

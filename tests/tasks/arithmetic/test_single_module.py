@@ -66,6 +66,9 @@ def test_thresholds_that_do_not_exist_are_refused() -> None:
     """A threshold requires a non-zero divisor and a small ε; two intervals beside 0 have one."""
     with pytest.raises(ValueError, match="divisor can be 0"):
         single_task(operation="div", extrapolation_range=((-2.0, 2.0),)).threshold()
+    for operation in ("mul", "div"):
+        with pytest.raises(ValueError, match="times the numbers' mean size must be below 1"):
+            single_task(operation=operation, extrapolation_range=((1e5, 1e6),)).threshold()
     with pytest.raises(ValueError, match=r"0 < epsilon < 0\.5"):
         single_task().threshold(0.5)
     assert single_task(operation="div", extrapolation_range=((-6.0, -2.0), (2.0, 6.0))).threshold() > 0

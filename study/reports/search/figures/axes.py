@@ -152,9 +152,8 @@ def _powers(low: float, high: float) -> dict[float, str]:
 
 def _short(number: float) -> str:
     """Format a tick; thousands as k."""
-    if number and abs(number) >= 1000:
-        return f"{number / 1000:g}k"
-    return f"{round(number, 12):g}".replace("-", "−")
+    text = f"{number / 1000:g}k" if abs(number) >= 1000 else f"{round(number, 12):g}"
+    return text.replace("-", "−")
 
 
 def area_pt2(seeds: int, most: int) -> float:

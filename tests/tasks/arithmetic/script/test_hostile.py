@@ -75,5 +75,6 @@ def test_a_non_finite_threshold_is_a_name_of_math(threshold: float) -> None:
 
 def test_a_cell_without_its_hyperparameters_is_refused() -> None:
     """A cell that lacks hyperparameters of its task gives an error with a message, and no traceback."""
-    with pytest.raises(InputError, match="has no script"):
-        script(replace(RESULT, trial=Trial(Cell("simple", "NMU", {"hidden_size": None}), 3)))
+    for values in ({"hidden_size": None}, {}):
+        with pytest.raises(InputError, match="has no script"):
+            script(replace(RESULT, trial=Trial(Cell("simple", "NMU", values), 3)))

@@ -255,7 +255,8 @@ def _may_call(object_: object, bases: tuple[type, ...]) -> bool:
 
 def _file(module: ModuleType) -> str:
     """Return the folder of a package or the file of a module, or an empty text."""
-    folders, file = getattr(module, "__path__", None), getattr(module, "__file__", None)
+    names = getattr(module, "__dict__", {})  # not the attributes: a module's own `__getattr__` may be slow
+    folders, file = names.get("__path__"), names.get("__file__")
     try:
         file = next(iter(folders)) if folders else file
     except Exception:  # a module's stand-in, or part of a package that was removed

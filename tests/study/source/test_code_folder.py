@@ -58,13 +58,15 @@ def test_two_versions_one_after_the_other(tmp_path, cache):
 def test_modules_may_be_imported_meanwhile(tmp_path, cache, monkeypatch):
     """Another thread may import modules while a folder scans the loaded modules."""
 
-    class Importing(ModuleType):
-        def __getattr__(self, name):
+    class Importing(list):
+        def __iter__(self):
             sys.modules.setdefault("imported_meanwhile", ModuleType("imported_meanwhile"))
-            raise AttributeError(name)
+            return super().__iter__()
 
+    package = ModuleType("importing")
+    package.__path__ = Importing(["/elsewhere"])
     folder = copied(write(tmp_path, mylab__spirals=marked("1")), TRAIN, cache)
-    monkeypatch.setitem(sys.modules, "importing", Importing("importing"))
+    monkeypatch.setitem(sys.modules, "importing", package)
     assert folder.load(parse_import_string(TRAIN))(0) == 1
     assert "imported_meanwhile" in sys.modules
 

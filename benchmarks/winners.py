@@ -186,7 +186,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study; return whether its sentence, its bold rows and its verdicts each name a winner."""
+    """Draw a study; return three flags: its sentence, its bold rows and its verdicts name a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {

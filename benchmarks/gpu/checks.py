@@ -109,7 +109,7 @@ def _sharing(cell: Cell) -> list[Cell]:
 
 
 def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each shape: whether weights, moments and errors after some updates equal the emulation's.
+    """Compare weights, moments and errors after some updates with the emulation's; yield a row for each shape.
 
     The check fails, too, if all trials have weights of NaN.
     """
@@ -125,7 +125,7 @@ def _bits(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, An
 
 
 def _alone(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """Yield a row for each shape: whether a trial has the same bits alone as in a large pack."""
+    """Compare a trial's bits alone with those in a large pack; yield a row for each shape."""
     for shape in sizes.alone:
         cell, place = sizes.checked(shape), (2 * sizes.among) // 3
         alone = bits([cell], 1, sizes.updates, machine.blocks(), first=place)
@@ -145,7 +145,7 @@ def _solved(training: Training) -> int:
 
 
 def _distribution(machine: Machine, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """Yield a row: whether the success rate agrees with the fused CPU engine's, by Fisher's exact test."""
+    """Compare the success rate with the fused CPU engine's by Fisher's exact test; yield a row."""
     cell, n = sizes.distribution, sizes.seeds
     pack = new_pack(cell, n)
     here = _solved(machine.start(pack))

@@ -49,7 +49,7 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Capacity:
-    """The resources of a cluster's live nodes, whether free or in use.
+    """The resources of a cluster's live nodes, free or in use.
 
     Args:
         cpus: number of cores.
@@ -202,7 +202,7 @@ def _try_to_connect(host: str, port: int) -> None:
 
 
 def capacity() -> Capacity:
-    """Return the resources of the connected cluster's live nodes, whether free or in use."""
+    """Return the resources of the connected cluster's live nodes, free or in use."""
     resources = [node["Resources"] for node in _nodes()]
     return Capacity(
         cpus=sum(int(node.get("CPU", 0)) for node in resources),

@@ -256,7 +256,7 @@ _REPEATED = (
 
 
 def _trends_and_times(rows: ResultRows, trials: TrialTable, sizes: Sizes) -> Contrasts:
-    """Test trends and times, and fit regressions, as far as the seeds allow; notes name what is left out."""
+    """Test trends and times, and fit regressions, as far as the seeds allow; notes name the omitted ones."""
     if sizes == "adaptive":
         return Contrasts(notes=(_NOT_FIXED,))
     if (trials.seeds < 0).any():

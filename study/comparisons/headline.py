@@ -327,7 +327,7 @@ def _values(finding: Finding, rows: ResultRows) -> str:
 
 
 def _reason(finding: Finding | None, first: str, second: str) -> str:
-    """Say how the two leading methods compare, which explains why none is called the best."""
+    """Compare the two leading methods in a sentence that explains why none is called the best."""
     if finding is None or finding.verdict is Verdict.NOT_TESTED:
         reason = finding.reason if finding is not None and finding.reason else "too many pairs"
         return f"{first} and {second} were not tested ({reason})"

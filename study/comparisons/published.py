@@ -226,7 +226,7 @@ def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
 
 
 def _estimate(row: Mapping[str, str], name: str) -> Estimate:
-    """Return a row's mean of a metric and its interval; None for what wasn't published."""
+    """Return a row's mean of a metric and its interval; None for a number that wasn't published."""
     low, high = (_number(row, f"{name}_mean_{end}") for end in ("lower", "upper"))
     return _number(row, f"{name}_mean"), None if low is None or high is None else (low, high)
 

@@ -77,7 +77,7 @@ def source_shares(
 
 
 def _pairs(array: SourceArray) -> list[tuple[SourceArray, bool]]:
-    """Split an array into pairs of sources, each with whether its seeds can grow.
+    """Split an array into pairs of sources, each with a flag: its seeds can grow.
 
     Three sources give (init, data) at the first evaluation, and (both, evaluation).
     """

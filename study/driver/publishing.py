@@ -117,7 +117,7 @@ def publication(
 
 @contextmanager
 def _publisher(plan: Plan, packs: StoredPacks, uri: str | None, console: Console) -> Iterator[Publisher | None]:
-    """Yield the publisher to MLflow, None without a server; then wait for it, and report what was missed."""
+    """Yield the publisher to MLflow, None without a server; then wait for it, and report the missed trials."""
     if uri is None:
         yield None
         return

@@ -64,7 +64,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
 
 
 def task_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task's constructor arguments, without the default ``uniform`` and what a distribution doesn't use."""
+    """Return the task's constructor arguments, without ``uniform`` and those that its distribution doesn't use."""
     given = {name: values[name] for name in TASK_NAMES if name in values}
     if given.get("distribution") == "uniform":
         del given["distribution"]

@@ -131,7 +131,7 @@ def study_of(function: str, *ways: str, **more: Any) -> str:
 
 
 def trained(folder: Path, text: str, **options: Any) -> tuple[Ending, list[dict[str, Any]]]:
-    """Run a study in one pack, with a relative store; return how it ended, and its rows."""
+    """Run a study in one pack, with a relative store; return its ending and its rows."""
     spec = parse_spec(text, source="contained.yaml", folder=folder)
     chosen = Options("studies", None, pack_size=100, patience_s=0.0, **options)
     ending = run(make_plan(spec), chosen, Console(file=StringIO()))

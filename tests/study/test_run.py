@@ -100,7 +100,7 @@ def test_trials_of_an_unpublished_run_are_published_later(tmp_path, uri):
 
 
 def test_mlflow_down_costs_nothing(tmp_path, uri):
-    """Without MLflow the study finishes and reports what isn't published; sync publishes it."""
+    """Without MLflow the study finishes and reports its unpublished trials; sync publishes them."""
     plan = planned()
     ending, output = run_here(plan, tmp_path, "http://127.0.0.1:9")
     assert ending == Ending.FINISHED

@@ -24,7 +24,7 @@ from tests.study.lab import study_of
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, list[str]]:
-    """Run a study in this process; return how it ended, and the ids of its stored packs."""
+    """Run a study in this process; return its ending and the ids of its stored packs."""
     options = Options(store, None, local=True, pack_size=4)
     ending = run(make_plan(spec), options, Console(file=StringIO()))
     return ending, sorted(Store(store).study(spec.study).pack_ids())
@@ -53,7 +53,7 @@ def test_a_study_runs_once(lab: Path, tmp_path: Path) -> None:
 
 
 def test_a_local_run_leaves_torch_its_threads(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a notebook computes after a local run uses as many threads as before."""
+    """Code after a local run, as in a notebook, computes with as many threads as before."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     threads = torch.get_num_threads()
     try:

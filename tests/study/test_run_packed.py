@@ -24,7 +24,7 @@ EASY = {"success": {"test_accuracy": {"at_least": 0.0}}}
 
 
 def trained(spec: Spec, store: Path) -> tuple[Ending, str, list[str]]:
-    """Run a study in this process; return how it ended, its output, and the ids of its stored packs."""
+    """Run a study in this process; return its ending, its output, and the ids of its stored packs."""
     console = Console(file=StringIO(), width=200)
     ending = run(make_plan(spec), Options(store, None, local=True, pack_size=4), console)
     return ending, console.file.getvalue(), sorted(Store(store).study(spec.study).pack_ids())

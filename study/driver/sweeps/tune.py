@@ -81,7 +81,7 @@ def _check(name: str, kind: str, arguments: Any, path: Path) -> None:
 
 
 def _domain(name: str, kind: str, arguments: Any, notes: list[str]) -> Domain:
-    """Return the values of a space of Ray Tune, and note what is left out."""
+    """Return the values of a space of Ray Tune, and note omitted parts."""
     if not kind:
         return {"choices": [arguments]}
     if kind in ("grid_search", "choice"):

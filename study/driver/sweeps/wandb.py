@@ -77,7 +77,7 @@ def _flat(parameters: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
 
 
 def _domain(parameter: Any, name: str, notes: list[str], *, is_grid: bool) -> Domain:
-    """Return the values of a parameter, and note what is changed or left out; raise ValueError if it is invalid."""
+    """Return the values of a parameter, and note changes and omissions; raise ValueError if it is invalid."""
     if not isinstance(parameter, Mapping) or not parameter:
         raise ValueError(f"must be a table, such as {{values: [1, 2]}}, but is {parameter!r}")
     if unknown := [key for key in parameter if key not in _KEYS]:
@@ -154,7 +154,7 @@ def _round(value: float, step: float) -> float:
 def _words(
     content: Mapping[str, Any], names: Mapping[str, str], domains: Mapping[str, Domain], notes: list[str]
 ) -> list[str]:
-    """Return the command of W&B's agent, with placeholders for the parameters, and note what is lost.
+    """Return the command of W&B's agent, with placeholders for the parameters, and note omitted parts.
 
     The result is empty if the command needs a program and the sweep names none.
     """

@@ -159,7 +159,7 @@ class Members(ABC):
         return dict(zip(names, numbers, strict=True))
 
     def is_finite(self) -> npt.NDArray[np.bool_]:
-        """Return whether the weights of each trial are all finite, bool [trials]."""
+        """Return True for each trial whose weights are all finite, bool [trials]."""
         return self._flat.arrays["weight"][: self._count].isfinite().all(1).cpu().numpy()
 
     def weights(self) -> dict[str, npt.NDArray[Any]]:

@@ -204,7 +204,7 @@ class Run:
             yield
 
     def _warn_of_changed_code(self) -> None:
-        """Print the changes of own code since results were made, if trials are trained again for them."""
+        """Warn of a change of own code that discards stored results, if a planned trial lacks a result of this code."""
         spec = self.plan.spec
         if spec.source_code is not None and not {trial.id for trial in self.plan.trials} <= self.folder.done(
             with_stopped=spec.pruning is not None

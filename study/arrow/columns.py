@@ -157,7 +157,7 @@ def declared_kinds(cell: Cell) -> Mapping[str, str]:
     """Return the kinds of hyperparameters that the cell's family declares; empty for tasks outside families.
 
     Raises:
-        InputError: if a family can't be imported.
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     return family_named(cell.task).kinds if is_family_task(cell.task) else {}
 
@@ -166,7 +166,7 @@ def declared_metrics(cell: Cell) -> tuple[str, ...]:
     """Return the metrics that the cell's family declares; empty for tasks outside families.
 
     Raises:
-        InputError: if a family can't be imported.
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     return tuple(family_named(cell.task).metrics) if is_family_task(cell.task) else ()
 
@@ -175,7 +175,7 @@ def cell_columns() -> tuple[str, ...]:
     """List task, model and the hyperparameters of all families, in column order.
 
     Raises:
-        InputError: if a family can't be imported.
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     names = [
         name
@@ -189,7 +189,7 @@ def metric_columns() -> tuple[str, ...]:
     """List the metrics of all families, in order.
 
     Raises:
-        InputError: if a family can't be imported.
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     return tuple(dict.fromkeys(name for family in families() for name in family.metrics))
 

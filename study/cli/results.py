@@ -102,7 +102,7 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
 @click.option(
     "--tune",
     metavar="COLUMN,...",
-    help="Columns of FILE to tune: each method takes its best values, chosen on seeds that aren't compared.",
+    help="Columns of FILE to tune: methods are compared at their own best values, chosen for each seed by other seeds.",
 )
 @click.option(
     "--standardise",

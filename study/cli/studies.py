@@ -274,7 +274,13 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
 @click.command()
 @click.argument("name")
 @STORE
-@click.option("--share", metavar="1%", default="1%", show_default=True, help="Share of the trials; at least one.")
+@click.option(
+    "--share",
+    metavar="1%",
+    default="1%",
+    show_default=True,
+    help="Share of the trials to train again; at least one is.",
+)
 def verify(name: str, store: str, share: str) -> None:
     """Check stored results of study NAME: train a random sample of its trials again, and compare them bit for bit.
 

@@ -250,8 +250,8 @@ def _with_rows(
     ]
     if not matched:
         raise InputError(
-            f"--compare {name}: none of its cells matches a cell of this report in {', '.join(rows.keys)}; "
-            "choose a study with some equal values"
+            f"--compare {name}: no cell of {name} has the same {', '.join(rows.keys)} as a row of this report; choose "
+            "a study that has a cell equal to a row in all of these"
         )
     metric = _compared_metric(rows, others, name)
     pairs = [(row, s, other) for row, s, other in matched if _has_value(s, metric) and _has_value(other, metric)]

@@ -169,7 +169,10 @@ def _standings(rows: ResultRows, question: Question) -> list[_Standing]:
 
 
 def _standing(rows: ResultRows, method: Method) -> _Standing:
-    """Return a method's rate over all of its rows, or its mean of the metric; None if a row has no mean."""
+    """Return a method's standing: its rate over the trials of all its rows, or the unweighted mean of its rows' means.
+
+    Its value is None if a row has no mean.
+    """
     summaries = [rows.summaries[row] for row in method.rows]
     if rows.has_rates:
         rate = sum(s.solved for s in summaries) / sum(s.judged for s in summaries)

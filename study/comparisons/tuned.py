@@ -16,7 +16,7 @@ from study.trials.seed_design import Sizes
 from study.trials.table import Floats, Ints, Trials
 
 _ADAPTIVE = "each method's best values can't be chosen if the number of seeds depends on results"
-_COMBINED = "each method's best values can't be chosen if trials share seeds of sources"
+_COMBINED = "each method's best values can't be chosen if trials share seeds of init, data or evaluation"
 
 
 def compare_tuned(

@@ -97,8 +97,8 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
         )
     if any(v.claim.is_of_share for v in verdicts):
         note += (
-            " For a metric without limits, or with values that differ by factors, the estimate is the share of seeds "
-            "beyond the bound; the claim is that this share is above one half."
+            " For a metric without limits, or with values that differ by factors, the estimate is the share of seeds, "
+            "or of solved trials, on the claimed side of the bound; the claim is that this share is above one half."
         )
     return note
 

@@ -132,7 +132,10 @@ def key_columns(rows: ResultRows, indices: Iterable[int], keys: Sequence[str] | 
 
 
 def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
-    """Lay out restricted means, none without a limit; a common limit is in the title, several are in the cells."""
+    """Lay out the restricted mean iterations to success: one column, or none if no row has a limit.
+
+    A common limit is in the title, different limits are in the cells.
+    """
     untils = [s.time_to_success_until for s in summaries]
     distinct = {until for until in untils if until is not None}
     if not distinct:

@@ -204,9 +204,10 @@ def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
 
 
 def _example_trial(summaries: Sequence[CellSummary], table: pa.Table, trial_id: str | None) -> str | None:
-    """Return the id of the trial whose weights are shown; None if the best cell has no solved trial.
+    """Return the id of the trial whose weights are shown: `trial_id`, or a typical solved trial of the best cell.
 
-    Raises InputError if `trial_id` doesn't begin one id.
+    Typical is the median time to success; None if the best cell has no solved trial. Raises InputError unless exactly
+    one id begins with `trial_id`.
     """
     if trial_id is not None:
         return trial_id_of(table, trial_id)

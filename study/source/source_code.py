@@ -127,7 +127,8 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
 def _place(import_string: ImportString, folder: Path) -> Path | None:
     """Return the location of an import string's top-level module; None if it is installed.
 
-    Raise InputError if it doesn't exist, or is Python's or this package's.
+    Raise InputError if it doesn't exist, is Python's or this package's, or is the user's own under the name of an
+    installed module.
     """
     name = import_string.package
     place = own_place(name, folder)

@@ -151,11 +151,12 @@ def _normal(estimate: float, differences: Floats, scores: Floats, first: int, co
 
 
 def _tail_bound(differences: Floats, scores: Floats, first: int) -> float:
-    """Bound the probability that exchanged trials give the first method as great a total as the observed one.
+    """Bound the probability that exchanged trials give the first method at least the observed total.
 
-    Chernoff's bound: exp(-t x) Π cosh(t d/2) e(exp(t a))/C(N, u), with x the observed total minus the pairs'
-    expectation, and e the elementary symmetric polynomial of degree u, which is at most s^-u Π (1 + s exp(t a)) for any
-    s > 0.
+    Chernoff's bound, the least over a grid of tilts t > 0: exp(-t x) Π cosh(t d/2) e(exp(t a))/C(N, u). x is the
+    observed total minus the pairs' expectation, d are the pairs' `differences`, and a the N `scores` of unpaired
+    trials, of which the first u = `first` are the first method's. e is the elementary symmetric polynomial of degree
+    u, which is at most s^-u Π (1 + s exp(t a)) for any s > 0.
     """
     observed = differences.sum() / 2 + scores[:first].sum()
     centred = scores - scores.mean()

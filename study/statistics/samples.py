@@ -30,8 +30,10 @@ def checked_sizes(values: npt.NDArray[np.generic], sizes: Sizes | None) -> Ints:
     n = np.asarray([values.size] if sizes is None else sizes, dtype=np.int64)
     if values.ndim != 1 or n.ndim != 1:
         raise ValueError(f"values and sizes must have one axis, but have the shapes {values.shape} and {n.shape}")
-    if (n.size and n.min() < 0) or n.sum() != values.size:
-        raise ValueError(f"sizes must be >= 0 and add up to the {values.size} values, but add up to {n.sum()}")
+    if n.size and n.min() < 0:
+        raise ValueError(f"sizes must be >= 0, but the smallest is {n.min()}")
+    if n.sum() != values.size:
+        raise ValueError(f"sizes must add up to the number of values, {values.size}, but add up to {n.sum()}")
     return n
 
 

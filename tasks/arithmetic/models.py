@@ -52,7 +52,7 @@ class Model:
 
     @property
     def has_nmu(self) -> bool:
-        """True if a layer is an NMU; only its initial weights can have an interval."""
+        """True if a layer is an NMU, the only unit whose initial weights take an `init_range`."""
         return "NMU" in self.layers.values()
 
     @property

@@ -185,7 +185,7 @@ def test_studies_without_a_cell_in_common_are_refused():
     """A comparison without a matching cell is an error."""
     own_cells = summaries_of((published_cell("NMU"), {"solved": 3}))
     other_cells = summaries_of((published_cell("NAU"), {"solved": 3}))
-    with pytest.raises(InputError, match="none of its cells matches"):
+    with pytest.raises(InputError, match="no cell of other has the same"):
         with_study(own_cells, other_cells, "other", (table_of(own_cells), table_of(other_cells)))
 
 

@@ -113,7 +113,15 @@ def test_padded_rows_hold_every_sample_once(sizes):
     assert rows_by_place == {place: part.tolist() for place, part in enumerate(parts) if len(part)}
 
 
-@pytest.mark.parametrize("sizes", [[2], [4, -1], [1, 1], [[3]]])
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([2], "must add up to the number of values, 3, but add up to 2"),
+        ([4, -1], "must be >= 0, but the smallest is -1"),
+        ([1, 1], "must add up to the number of values, 3, but add up to 2"),
+        ([[3]], "must have one axis"),
+    ],
+)
 @pytest.mark.parametrize(
     "estimate",
     [
@@ -127,7 +135,7 @@ def test_padded_rows_hold_every_sample_once(sizes):
         lambda values, sizes: statistics.restricted_means(values, [True] * len(values), sizes, until=1.0),
     ],
 )
-def test_sizes_must_share_out_the_values(estimate, sizes):
+def test_sizes_must_share_out_the_values(estimate, sizes, message):
     """Negative sizes, and sizes that don't add up to the values, are refused."""
-    with pytest.raises(ValueError, match="add up to the 3 values"):
+    with pytest.raises(ValueError, match=message):
         estimate([0.1, 0.2, 0.3], sizes)

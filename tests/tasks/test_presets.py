@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -155,17 +156,27 @@ def test_the_demo_has_three_schedules() -> None:
     assert labels == ["off", "early strong", "late mild"] * 5 + [None] * 5
 
 
+# Sequences of a thousand steps take minutes, so these presets are tested on short ones.
+SHORTER: dict[str, dict[tuple[str, ...], Any]] = {
+    "recurrent": {("task", "test_lengths"): [10, 20]},
+    **{
+        name: {("task", "test_lengths"): [2, 3], ("success",): {"test_mse_at_2": "below_references"}}
+        for name in ("mnist-sum", "mnist-sum-short", "mnist-product", "mnist-product-short")
+    },
+}
+
+
 def marks_of(preset: str) -> list[pytest.MarkDecorator]:
-    """Return a preset's marks: `long` or `slow` for long sequences, otherwise none."""
-    if preset in ("mnist-sum", "mnist-product"):
-        return [pytest.mark.long]
-    return [pytest.mark.slow] if preset.startswith(("recurrent", "mnist")) else []
+    """Return a preset's marks: `slow` or `long` if its evaluations classify thousands of images."""
+    if not preset.startswith("mnist"):
+        return []
+    return [pytest.mark.slow if preset.endswith("short") else pytest.mark.long]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in preset_names()])
 def test_presets_run(name: str) -> None:
     """A trial of every shape in a preset trains for a few iterations, on its usual engine."""
-    spec = load_spec(name)
+    spec = load_spec(name, SHORTER.get(name, {}))
     own = own_engine(spec)
     shapes: dict[object, Cell] = {}
     for cell in study_cells(spec):

@@ -280,5 +280,5 @@ def finished_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for _ in range(2):  # MLflow may be too slow for the first run; the second adds the missing trials
             result = CliRunner().invoke(main, words)
             assert result.exit_code == 0, result.output
-    assert "not published" not in result.output
+    assert "published yet" not in result.output
     return folder

@@ -51,7 +51,7 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
         >>> keep([sys.executable, "-c", kill_itself], print, restarts=1)
         the driver was killed by SIGKILL (perhaps the machine ran out of memory): it is started again, 1 of 1
         times, and goes on from the store
-        the driver was killed by SIGKILL (perhaps the machine ran out of memory) again, and 1 restarts didn't help
+        the driver was killed by SIGKILL (perhaps the machine ran out of memory) again, and 1 restart didn't help
         1
     """
     with _end_requests() as end:

@@ -144,7 +144,7 @@ def test_a_smaller_plan_reports_its_own_trials_only(tmp_path):
     run_here(planned(), tmp_path)
     fewer = planned(SPEC.replace("seeds: 3", "seeds: [1]"))
     _, output = run_here(fewer, tmp_path)
-    assert "6 stored trials are not in this file any more" in output
+    assert "stored trials that aren't in this file any more: 6" in output
     assert [s.seeds for s in load_results("whole", tmp_path).summaries] == [1, 1, 1]
     assert len(Store(tmp_path).study("whole").done()) == 9
 

@@ -80,7 +80,7 @@ def test_missing_gpus_are_reported():
     two_gpus = replace(OTHER, gpus=2)
     unseen = judged(FINE, replace(FINE, gpus=("H100",)), alive=[HEAD, two_gpus])
     assert states(unseen) == {"GPUs on nodes": "failed"}
-    assert unseen["GPUs on nodes"].finding == "other (0b0b0b): Ray counts 2 GPUs, torch sees 1"
+    assert unseen["GPUs on nodes"].finding == "other (0b0b0b): GPUs: Ray counts 2, torch sees 1"
     enough = judged(FINE, replace(FINE, gpus=("H100", "H100")), alive=[HEAD, two_gpus])
     assert (states(enough), enough["GPUs on nodes"].finding) == ({}, "2 seen by torch")
 

@@ -133,11 +133,12 @@ class Engine(ABC):
 
         Raises:
             InputError: if the user's code can't be loaded, or can't train the cell.
+            OSError: if the copy of the user's code can't be written.
         """
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
     def is_compiled(self, cell: Cell) -> bool | None:
-        """Return True if `prepare` would find its compiled code on disk, None if unknown; by default, True."""
+        """Return True if the code that `prepare` compiles is on disk, else False; None if unknown. By default, True."""
         return True
 
     @abstractmethod
@@ -177,4 +178,5 @@ class Engine(ABC):
             DeviceError: if the device isn't available.
             DeviceMemoryError: if the device has no room for the pack.
             InputError: if the user's code can't be loaded, or can't train the cell.
+            OSError: if the copy of the user's code can't be written.
         """

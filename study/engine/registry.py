@@ -100,7 +100,7 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
         own: as for `engine_for`.
 
     Raises:
-        InputError: as `engine_for` does.
+        InputError: as `engine_for` does, also if no engine trains a cell on ``cuda``.
     """
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 

@@ -164,7 +164,7 @@ class Scores(ABC):
         self._ended_at = arrays["score/ended_at"].copy()
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Return each trial's result, without metrics that are NaN at the best step.
+        """Return each trial's result, without metrics that are NaN at the best step; without such a step, it has none.
 
         Args:
             trials: the pack's trials.

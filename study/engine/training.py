@@ -83,7 +83,7 @@ class SlicedTraining(Training):
 
     @property
     def done(self) -> bool:
-        """True once every update has been made, or every trial has been decided."""
+        """True once every update has been made, or every trial has ended early."""
         return self._iteration > self._scores.protocol.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:

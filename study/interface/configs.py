@@ -35,7 +35,7 @@ class Leaf(typing.NamedTuple):
 
 
 def is_config(annotation: Any, default: Any) -> bool:
-    """Return True if an argument is a configuration: a dataclass, a pydantic model or a dict.
+    """Return True if an argument is a configuration: a dataclass, a pydantic model, or a dict or other mapping.
 
     Args:
         annotation: the argument's resolved annotation; None without one.
@@ -89,9 +89,10 @@ def built(
 
     Args:
         annotation: the configuration's type; None for a dict.
-        default: a configuration with the default values; `REQUIRED` without one.
+        default: a configuration with the default values; `REQUIRED` without one. For a dict it is ignored.
         values: values by field; an inner configuration is a table.
-        convert: converts a leaf's value to its annotation, or returns `REQUIRED` to omit it.
+        convert: converts a leaf's value to its annotation, or returns `REQUIRED` to omit it. Values in a dict are
+            kept as they are.
 
     Raises:
         ValueError: if annotations can't be evaluated, a pydantic model rejects the values, or a dict needs OmegaConf

@@ -93,7 +93,7 @@ class FunctionFamily(Family):
             values: the values that are set, by argument.
 
         Raises:
-            ValueError: if an argument without a default is missing, or a value has the wrong type.
+            ValueError: if an argument without a default is missing, or a value has the wrong type or violates a limit.
         """
         filled = {}
         for name, declared in self.hyperparameters.items():

@@ -118,6 +118,7 @@ class Program:
 
         Raises:
             KeyError: if a placeholder has no value.
+            TypeError: if a value isn't JSON data.
         """
         if self.is_shell:
             return ["/bin/sh", "-c", _filled(self.words[0], values, quote=shlex.quote)]

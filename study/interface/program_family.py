@@ -45,7 +45,7 @@ _TYPES: dict[str, Any] = {
 
 
 def hyperparameter_of(kind: str) -> Hyperparameter:
-    """Return a hyperparameter of a kind of `kind_of_values`.
+    """Return a program's hyperparameter whose values are of a kind (`kind_of_values`); its default is None.
 
     Raises:
         KeyError: if there is no such kind.

@@ -120,8 +120,8 @@ class Comparison:
     def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
         """Record a step's metrics, and return True if the trial must stop.
 
-        The trial is compared once per rung, even if it is interrupted. Steps with a metric that isn't finite are
-        ignored.
+        The trial is compared once per rung, even if it is interrupted. The step `iterations`, and steps with a metric
+        that isn't finite, are ignored.
 
         Args:
             step: the step.

@@ -116,7 +116,7 @@ class ReferenceCriterion:
     seeds: Mapping[str, Collection[int]] = field(default_factory=dict)
 
     def select(self, has_ended: npt.NDArray[np.bool_], metrics: Mapping[str, npt.NDArray[np.float64]]) -> References:
-        """Select the references that are counted.
+        """Select the references that are counted: ended, within `keep`, and finite in each metric that gets a bound.
 
         Args:
             has_ended: True for each reference trial of a question that has a result, bool [trials].

@@ -219,6 +219,7 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
 
     Raises:
         ValueError: if the value has the wrong type or violates a limit; the message states the requirement.
+        TypeError: if a limit of the declaration can't be applied to its type, such as ``Ge(0)`` to a list.
 
     Example:
         >>> def train(seed, *, width: int, rate: float): ...
@@ -468,7 +469,8 @@ def plain(value: Any) -> Any:
     """Return a value as JSON data, with tuples as lists.
 
     Raises:
-        ValueError: if it isn't JSON data, as after a user's validator, or a number is NaN, infinite or beyond 64 bits.
+        ValueError: if it isn't a text, a number, a bool, None or a list of these, as after a user's validator, or a
+            number is NaN, infinite or beyond 64 bits.
     """
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]

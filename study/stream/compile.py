@@ -38,7 +38,7 @@ Library: Any = _codegen.JITCodeLibrary
 
 
 def digest(sources: Iterable[Path]) -> str:
-    """Return the hexadecimal SHA-256 of the files' contents, in the given order.
+    """Return the hexadecimal SHA-256 of the files' contents, joined in the given order.
 
     Raises:
         OSError: if a file can't be read.

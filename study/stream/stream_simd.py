@@ -110,7 +110,10 @@ class _Words:
 
 
 def _strip(lanes: int, *, two: bool) -> Any:
-    """Build the kernel that draws x[:, column:column + lanes], from one interval or two."""
+    """Build the numba intrinsic that draws the inputs of `lanes` rows into x[:, column:column + lanes].
+
+    `two` tells whether they lie in two intervals.
+    """
 
     @_intrinsic  # type: ignore[untyped-decorator]
     def strip(

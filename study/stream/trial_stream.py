@@ -157,14 +157,22 @@ class Stream:
         return self.draw(Draw("sobol", shape))
 
     def draw(self, draw: Draw) -> Tensor:
-        """Draw the numbers of the next call, of its shape, for the stream's `trial`, or else for the first seed."""
+        """Draw the numbers of the next call, of its shape, for the stream's `trial`, or else for the first seed.
+
+        Raises:
+            ValueError: as the method that `draw.kind` names.
+        """
         numbers = self.of_all(draw)
         if self._trial is None:
             return numbers[0]
         return numbers.index_select(0, self._trial.reshape(1)).squeeze(0)
 
     def of_all(self, draw: Draw) -> Tensor:
-        """Draw the numbers of the next call for all trials of the pack, ``[trials, *shape]``."""
+        """Draw the numbers of the next call for all trials of the pack, ``[trials, *shape]``.
+
+        Raises:
+            ValueError: as the method that `draw.kind` names.
+        """
         numbers, device = self._on_cpu(draw), current_device()
         return numbers if device is None else numbers.to(device)
 

@@ -25,9 +25,10 @@ _prepared: set[str] = set()
 
 
 def prepare(engine: Engine, cell: Cell) -> None:
-    """Prepare an engine once on this machine, or wait while another process of this user prepares it.
+    """Prepare an engine for this process; a no-op if one of this name has been prepared here.
 
-    The engine finds the results on disk. The lock is released when its holder dies.
+    While another process of this user prepares it, wait, and prepare it afterwards only if its code isn't compiled. The
+    lock is released when its holder dies.
 
     Args:
         engine: an engine that an installed package offers.
@@ -35,7 +36,7 @@ def prepare(engine: Engine, cell: Cell) -> None:
 
     Raises:
         OSError: if the lock file can't be opened.
-        InputError: as `Engine.prepare` does.
+        Exception: as `Engine.prepare` raises, usually InputError.
     """
     for _ in prepared(engine, cell):
         pass
@@ -45,6 +46,10 @@ def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
     """Do the work of `prepare`; yield each long step before it begins, and after such a step that the engine is ready.
 
     It yields nothing if no step takes long, or this process has prepared the engine before.
+
+    Raises:
+        OSError: if the lock file can't be opened.
+        Exception: as `Engine.prepare` raises, usually InputError.
     """
     if engine.name in _prepared:
         return
@@ -70,7 +75,7 @@ def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
 
 
 def first_step(engine: Engine, cell: Cell) -> Preparing | None:
-    """Return the first step of `prepare` here; None if nothing takes long."""
+    """Return the long step of `prepare` on this machine, preparing or compiling; None if the code is compiled."""
     compiled = engine.is_compiled(cell)
     if compiled:
         return None
@@ -132,6 +137,7 @@ def main() -> None:
 
     Raises:
         InputError: if an engine can't be imported.
+        Exception: as `prepare` raises.
     """
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.

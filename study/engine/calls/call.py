@@ -68,7 +68,7 @@ class TrialCall(ABC):
 
     @property
     def undeclared(self) -> list[str]:
-        """Names of the numbers reported so far that aren't declared metrics."""
+        """Names of the numbers reported so far that aren't declared metrics, at most 100."""
         return self._history.undeclared
 
     def finish(self) -> CallRecord:

@@ -70,11 +70,17 @@ class CallEngine(Engine):
 
     @abstractmethod
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Start a trial in its own process, without a time limit, to find errors at its start.
+        """Return a call in its own process, without a time limit, to find errors at a trial's start.
+
+        The call's first slice starts the process.
 
         Args:
             call: the arguments of the call.
-            scratch: an empty folder. The file `CALLED` appears there once the code is imported.
+            scratch: an empty folder. The file `CALLED` appears there once the code is imported; at once for a program.
+
+        Raises:
+            InputError: if the code can't be unpacked, or a package has another version.
+            OSError: if the copy of the code can't be written.
         """
 
     def with_folders(self, folders: TrialFolders, *, is_shared: bool) -> Self:
@@ -96,7 +102,10 @@ class CallEngine(Engine):
         return (self.limits.memory_gb or 0.0) * _MIB_PER_GIB
 
     def call_of(self, trial: Trial) -> CallTrial:
-        """Return the arguments of a trial's call, with the comparison that may stop it if its seed can be pruned."""
+        """Return the arguments of a trial's call.
+
+        `is_stopped_at` is None unless the engine has `pruning` and `rungs`, and `pruning` applies to the seed.
+        """
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):
             is_stopped_at = Comparison(trial.id, trial.cell.id, self.pruning, self.rungs, trial.cell.iterations or None)

@@ -48,6 +48,8 @@ def main() -> None:
 def guard_function(connection: int, end: int) -> None:
     """Fork a process, such as a trial; at its end kill all it has started, and write its exit code (-N for signal N).
 
+    The process is killed once the input of this one is closed.
+
     Args:
         connection: file descriptor of the process's connection to its worker.
         end: file descriptor to which the exit code is written.

@@ -124,7 +124,10 @@ class TrialOutput:
                 os.close(descriptor)
 
     def last_lines(self) -> list[str]:
-        """Return at most the last 60 lines of the log, without trailing empty lines; none without output."""
+        """Return at most 60 lines from the log's last 20,000 bytes, without trailing empty lines; empty without output.
+
+        Text that couldn't be written to the log is included.
+        """
         lost = self._pump.wait() if self._pump is not None and not self.is_closed else ""
         text = ""
         with suppress(OSError), self._log.open("rb") as log:  # the log doesn't exist without output

@@ -70,7 +70,7 @@ class Log:
 
 
 def main() -> None:
-    """Copy until the socket and all pipes are closed."""
+    """Execute commands, and copy pipes into their logs, until the socket and all pipes are closed."""
     commands = socket.socket(fileno=int(sys.argv[1]))
     pipes = selectors.DefaultSelector()
     pipes.register(commands, selectors.EVENT_READ)

@@ -51,7 +51,7 @@ class FunctionEngine(CallEngine):
         """Unpack the code and import the function, to find errors before a trial begins.
 
         Raises:
-            InputError: if the code can't be unpacked, or the function can't be imported.
+            InputError: if the code can't be unpacked, a package has another version, or the function can't be imported.
             OSError: if the copy of the code can't be written.
         """
         self._load()
@@ -76,10 +76,12 @@ class FunctionEngine(CallEngine):
         return CallPack(self, pack, device, begin, checkpoint, code=folder.path, activate=folder.activate)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Start a trial in its own process, without a time limit, to find errors at its start.
+        """Return a call in its own process, without a time limit, to find errors at a trial's start.
+
+        The call's first slice starts the process.
 
         Raises:
-            InputError: if the code can't be unpacked.
+            InputError: if the code can't be unpacked, or a package has another version.
             OSError: if the copy of the code can't be written.
         """
         path = str(self.code.folder().path or "")

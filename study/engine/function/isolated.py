@@ -224,7 +224,10 @@ def _state(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _reference(load: Callable[..., Any]) -> tuple[str, str, list[Any]]:
-    """Return a function's module, name and arguments as data; raise ValueError if no other process could import it."""
+    """Return a function's module, name and arguments as data.
+
+    If no other process could import it, or its arguments aren't JSON, it raises ValueError.
+    """
     function, arguments = (load.func, load.args) if isinstance(load, partial) else (load, ())
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "<none>")
     if module is None or module == "__main__" or "<" in name or (isinstance(load, partial) and load.keywords):

@@ -111,7 +111,10 @@ class FunctionTraining(TrialCall):
 
     @contextmanager
     def _own_process_state(self) -> Iterator[None]:
-        """Restore the trial's process state and log its output within the context; then restore the outer state."""
+        """Restore the trial's process state and log its output within the context; then restore the outer state.
+
+        Within itself it is a no-op.
+        """
         if self._is_running:
             yield
             return

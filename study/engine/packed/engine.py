@@ -96,6 +96,7 @@ class PackedEngine(Engine):
         """Estimate the memory of weights, gradients and optimiser state, in MiB; activations aren't included.
 
         Raises:
+            ValueError: unless the model has trainable parameters, all float32 or all float64.
             Exception: as `prepare` raises.
         """
         cell = pack.trials[0].cell
@@ -214,6 +215,7 @@ class PackedEngine(Engine):
             DeviceError: if the device isn't available.
             DeviceMemoryError: if it has no room for the pack.
             InputError: if the code or the data can't be loaded, or the model can't be trained on the task.
+            OSError: if the copy of the code or the data can't be written.
             ValueError: if the checkpoint is of other trials or of another engine.
         """
         check_device(device)

@@ -392,7 +392,7 @@ class SideBySide(Members):
             self._flat.set_gradient(self._repeat(*inputs, drawn(self.draws, self._seeds, self.iteration)))
 
     def _record(self, inputs: tuple[Any, ...]) -> None:
-        """Record the computation of gradients, for all later updates."""
+        """Record the computation of gradients for all later updates; a no-op if it can't be recorded."""
 
         def compute(weights: Any, others: Any, strengths: Strengths, setup: Any, numbers: Numbers) -> Gradients:
             return self._compute(self._stream, weights, others, strengths, setup, numbers)

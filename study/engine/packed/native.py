@@ -124,7 +124,7 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
 
 
 def regularisers(module: nn.Module) -> Mapping[str, Callable[[Tensor], Tensor]]:
-    """Return the regularisers of the weights in a module's layers, by the weights' names in the module.
+    """Return the regularisers of a module's pack layers, by the name in the module of the weights that they take.
 
     Example:
         >>> from units import UNITS

@@ -98,7 +98,8 @@ class Optimizer:
         adamw:     w <- (1 - rate weight_decay) w;   then as adam
         rmsprop:   v <- a v + (1 - a) g²;   w <- w - rate g / (sqrt(v) + epsilon)
 
-    With a `clip_norm` c, g is first scaled to g min(1, c / |g|), with the norm over all of a trial's weights.
+    All m and v begin at 0, and t is 1 in the first update. With a `clip_norm` c, g is first scaled to
+    g min(1, c / |g|), with the norm over all of a trial's weights.
 
     Source: Kingma & Ba, "Adam: a method for stochastic optimization", ICLR 2015; Loshchilov & Hutter, "Decoupled weight
     decay regularization", ICLR 2019; Sutskever et al., "On the importance of initialization and momentum in deep
@@ -165,8 +166,11 @@ class Optimizer:
             updates: updates made before this one.
 
         Returns:
-            Factors by name, each [trials]: ``rate``; for Adam and AdamW also ``by_first`` and ``root``; for AdamW also
-            ``decay``.
+            Factors by name, each [trials], with t = `updates` + 1:
+
+            - ``rate``
+            - for Adam and AdamW ``by_first``, -rate / (1 - b1^t), and ``root``, sqrt(1 - b2^t)
+            - for AdamW ``decay``, 1 - rate weight_decay
         """
         factors = {"rate": rate}
         if self.name.startswith("adam"):

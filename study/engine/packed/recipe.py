@@ -123,6 +123,7 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
 
     Raises:
         TypeError: if the model doesn't build a module, or doesn't take the hyperparameters.
+        Exception: any error of the model itself.
 
     Example:
         >>> from study.interface.task import Task

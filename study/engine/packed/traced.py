@@ -65,7 +65,11 @@ class ListeningStream(Stream):
         self._draws = draws
 
     def of_all(self, draw: Draw) -> Tensor:
-        """Draw the numbers of the next call for all trials of the pack, [trials, *shape]."""
+        """Record the next call, and draw its numbers for all trials of the pack, [trials, *shape].
+
+        Raises:
+            ValueError: as `Stream.of_all` does.
+        """
         self._draws.append(draw)
         return super().of_all(draw)
 
@@ -82,7 +86,7 @@ class GivenStream(Stream):
         self._numbers: Iterator[Tensor] = iter(numbers)
 
     def draw(self, draw: Draw) -> Tensor:
-        """Return the trial's numbers of the next call."""
+        """Return the numbers that were given for the next call, without drawing any; StopIteration after the last."""
         return next(self._numbers)
 
 

@@ -230,7 +230,7 @@ def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 @cache
 def _start_jax() -> None:
-    """Start JAX on one thread of the CPU, unless the user's code has started it."""
+    """Start JAX on one thread of the CPU, and ignore its warning of forks; if it runs already, it keeps its threads."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
     settings = {"XLA_FLAGS": flags, "NPROC": "1"}
     before = {name: os.environ.get(name) for name in settings}

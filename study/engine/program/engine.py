@@ -48,7 +48,7 @@ class ProgramEngine(CallEngine):
         """Unpack the code, to find errors before a trial begins.
 
         Raises:
-            InputError: if the code can't be unpacked.
+            InputError: if the code can't be unpacked, or a package has another version.
             OSError: if the copy of the code can't be written.
         """
         self.code.folder()
@@ -72,7 +72,7 @@ class ProgramEngine(CallEngine):
         """Return the words and the environment of a trial in the given folder, and prepare its files (`command_of`).
 
         Raises:
-            InputError: if the code can't be unpacked.
+            InputError: if the code can't be unpacked, or a package has another version.
             KeyError: if a placeholder has no value.
             OSError: if the copy of the code or the configuration file can't be written.
         """
@@ -80,7 +80,9 @@ class ProgramEngine(CallEngine):
         return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
 
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
-        """Start a trial in its own process, without a time limit, to find errors at its start.
+        """Return a call in its own process, without a time limit, to find errors at a trial's start.
+
+        The call's first slice starts the process. Its folder and log are in `scratch`.
 
         Raises:
             InputError, OSError: as `prepare` does.

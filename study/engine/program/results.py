@@ -111,7 +111,10 @@ class Reader(ABC):
         """Place of the results, for messages."""
 
     def _add(self, numbers: Mapping[str, Any], place: str) -> None:
-        """Add the numbers of a line or object, ignoring other values; a missing or invalid step raises ResultsError."""
+        """Add the numbers of a line or object, ignoring other values.
+
+        A step that is invalid, or missing though `results` names it, raises ResultsError.
+        """
         flat = dict(_flat(numbers))
         name = self._results.step or _STEP
         step = _step(flat.pop(name, None), name, place)
@@ -164,7 +167,7 @@ class OutputReader(Reader):
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one. A line beyond 1 MiB is dropped until then.
+        """Read the complete lines; at the end, also an unfinished one. Before, one beyond 1 MiB is dropped.
 
         Raises:
             ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.
@@ -242,7 +245,8 @@ class JsonReader(FileReader):
         """Read the file once the program has ended; a no-op if there is no file.
 
         Raises:
-            ResultsError: if it can't be read, isn't such a JSON value, or isn't the only matching file.
+            ResultsError: if it can't be read, isn't such a JSON value, or isn't the only matching file; or if a step is
+                invalid, or missing though `results` names it.
         """
         path = self._path() if has_ended else None
         if path is None:
@@ -289,6 +293,8 @@ class LinesReader(FileReader):
 
     def read(self, *, has_ended: bool) -> None:
         """Read the complete lines, at the end also an unfinished one; a no-op before the file exists.
+
+        If the file has become shorter, all earlier numbers are removed, and it is read from its beginning.
 
         Raises:
             ResultsError: if the file can't be read, has an invalid line, or isn't the only matching file.
@@ -381,7 +387,7 @@ class TensorBoardReader(FolderReader):
         """Read the new events.
 
         Raises:
-            ResultsError: if there are events, and tensorboard isn't installed.
+            ResultsError: if there are event files, and tensorboard isn't installed; or if a step is negative.
         """
         for path in self._files("*tfevents*"):
             if path not in self._loaders:
@@ -422,7 +428,7 @@ class MlflowReader(FolderReader):
         self._read_bytes: dict[Path, int] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the new lines.
+        """Read the new complete lines; a metric's name is its file's path below ``metrics``.
 
         Raises:
             ResultsError: if a line isn't a time, a value and a step.

@@ -34,7 +34,7 @@ from study.interface.function.trial import Place
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
-    """Call the function, and send its steps until it ends or fails.
+    """Call the function, and send its steps until it ends or fails, and then the end or the error.
 
     Args:
         parent: connection to the parent.

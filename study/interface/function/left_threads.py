@@ -16,7 +16,7 @@ def running_threads() -> set[threading.Thread]:
 
 
 def note_left(before: Collection[threading.Thread]) -> list[str]:
-    """Record the threads that run now but aren't in `before`, and return their names."""
+    """Record the threads of `running_threads` that aren't in `before`, and return their names in alphabetical order."""
     left = sorted(running_threads().difference(before), key=lambda thread: thread.name)
     _left_threads.extend(left)
     return [thread.name for thread in left]

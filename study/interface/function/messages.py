@@ -38,6 +38,7 @@ def send(descriptor: int, content: Mapping[str, Any], payload: bytes = b"") -> N
 
     Raises:
         OSError: if the other end of the pipe is closed.
+        TypeError: if the content isn't JSON.
     """
     text = json.dumps(content).encode()
     unsent = memoryview(_MARK + _SIZES.pack(len(text), len(payload)) + text + payload)

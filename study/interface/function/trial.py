@@ -85,8 +85,8 @@ class Trial:
     def report(self, step: int | None = None, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         """Report metrics and other numbers at a step.
 
-        The call doesn't return if it ends the trial: an invalid report, such as a step that isn't greater, fails it;
-        a metric that is NaN or infinite makes it diverge.
+        The call doesn't return if it ends the trial: an invalid report, such as a step that isn't greater, fails it; a
+        metric that is NaN or infinite makes it diverge; and a step beyond the study file's `iterations` doesn't count.
 
         Args:
             step: the step, greater than the previous one; None for the previous step + 1, or 0 for the first.

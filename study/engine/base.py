@@ -33,11 +33,11 @@ class Training(ABC):
     @property
     @abstractmethod
     def done(self) -> bool:
-        """True once every update has been made."""
+        """True once every trial has been trained to its end, or has ended early."""
 
     @abstractmethod
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update, and return the progress.
+        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
         A slice may end after any iteration; where it ends must not change a single bit of a result.
         """
@@ -157,6 +157,9 @@ class Engine(ABC):
         """Return the number of a cell's trials that this machine's GPU trains side by side.
 
         None (the default) if there is no limit, or it is unknown.
+
+        Raises:
+            InputError: if the trials can't be trained there.
         """
         return None
 

@@ -91,7 +91,7 @@ class Scores(ABC):
 
     @property
     def diverged(self) -> int:
-        """Number of trials whose latest evaluation isn't finite; 0 before the first."""
+        """Number of trials whose latest evaluation isn't finite in each metric of `finite`; 0 before the first."""
         return int((~self._is_finite(self._last())).sum()) if self._made else 0
 
     @property

@@ -35,7 +35,7 @@ class DataFile:
 
 
 def is_digest(value: str) -> bool:
-    """Return True if a value is the digest of data, ``sha256:`` and 64 hexadecimal digits.
+    """Return True if a value is the digest of data, ``sha256:`` and 64 lower-case hexadecimal digits.
 
     Example:
         >>> is_digest("sha256:" + 64 * "0"), is_digest("ingots.csv")

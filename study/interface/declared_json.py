@@ -25,7 +25,7 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
 
 
 def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
-    """Return the hyperparameter declared by JSON data of `as_json`.
+    """Return the hyperparameter declared by JSON data of `as_json`; its type converts values, but checks no limits.
 
     Raises:
         KeyError: if the data have no key ``schema``.

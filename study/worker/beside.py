@@ -42,7 +42,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def event_of(data: bytes) -> Event | None:
-    """Return the event that such a process has sent; None for the null after its import of the code.
+    """Return the event that a process of `run` has sent; None for the null after its import of the code.
 
     Raises:
         ValueError: if the data are neither an event nor null, since the user's code has written them.

@@ -84,7 +84,11 @@ class CallPack(Training):
         return len(self._records) == len(self._pack.trials)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one step of a trial, and return the progress."""
+        """Train for about `for_s` seconds, at least one step of a trial unless all have ended, and return the progress.
+
+        Raises:
+            OSError: if a trial's folder, log or process can't be created.
+        """
         self._activate()
         until = perf_counter() + for_s
         while not self.done:

@@ -82,6 +82,9 @@ class IsolatedTraining(TrialCall):
         """Handle the process's reports for about `for_s` seconds, or until the trial has ended; return the progress.
 
         The first call starts the process. A trial that exceeds its time limit fails, and is killed.
+
+        Raises:
+            OSError: if the trial's folder or process can't be created.
         """
         if self._process is None and not self._done:
             self._start()

@@ -91,7 +91,7 @@ class FunctionTraining(TrialCall):
         return self._call.reports_steps
 
     def advance(self, for_s: float) -> CallProgress:
-        """Train for about `for_s` seconds, at least one step, and return the progress.
+        """Train for about `for_s` seconds, at least one step unless it is done, and return the progress.
 
         A function that returns a dict has only one step.
 

@@ -138,6 +138,8 @@ class PackedEngine(Engine):
     def prove(self, cell: Cell, *, device: str = "cpu", trials: int | None = None, is_compiled: bool = False) -> Proof:
         """Test a cell's trials for the same bits in all packs on a device; return the proof.
 
+        If the bits differ, the proof is for trials one by one, with the reason.
+
         Args:
             cell: the cell whose recipe is proven.
             device: the device that trains them.

@@ -138,6 +138,8 @@ def can_compile() -> bool:
 def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cpu", is_compiled: bool = False) -> Proof:
     """Test trials for the same bits in all packs; return the proof, with the fastest layout that passes.
 
+    If none passes, the proof is for trials one by one, with the reason.
+
     Args:
         recipe: the task, the model and the optimiser.
         sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train. If all are 1, trials

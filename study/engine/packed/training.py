@@ -116,7 +116,7 @@ class PackedTraining(SlicedTraining):
         super().__init__(COMPILED if is_compiled else engine, pack, device, checkpoint, scores)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update, and return the progress.
+        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
         Raises:
             DeviceMemoryError: if a GPU has no room for the pack.

@@ -220,7 +220,7 @@ def _groups(trials: int, sizes: Sequence[int]) -> Iterator[slice]:
 
 
 def _padded(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """Pad an array with zeros to a length, since a program is compiled for one shape."""
+    """Pad the first axis of an array with zeros to a length, since a program is compiled for one shape."""
     if len(array) == length:
         return array
     longer = np.zeros((length, *array.shape[1:]), array.dtype)

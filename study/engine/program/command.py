@@ -42,7 +42,7 @@ def command_of(
 
     Raises:
         KeyError: if a placeholder has no value.
-        OSError: if the configuration file can't be written.
+        OSError: if the configuration file can't be written, or the code's file can't be made executable.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
     for placeholder, name in CONFIG_FILES.items():

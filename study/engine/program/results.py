@@ -265,7 +265,10 @@ class JsonReader(FileReader):
 
 
 def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
-    """Return the objects of numbers in a JSON value, one for each step; other values raise ResultsError."""
+    """Return the objects of numbers in a JSON value, one for each step; other values raise ResultsError.
+
+    An object of lists of equal length, without numbers of its own, gives one object for each place in the lists.
+    """
     entries = content if isinstance(content, list) else [content]
     if not all(isinstance(entry, dict) for entry in entries):
         raise ResultsError(f"{name} must be an object of numbers, or a list of such objects")

@@ -88,6 +88,10 @@ class ProgramTraining(TrialCall):
 
         The first call starts the program. The trial fails if it can't be started or exceeds its time limit, and ends if
         it is stopped early or a metric isn't finite.
+
+        Raises:
+            KeyError: if a placeholder of the command has no value.
+            OSError: if the trial's folder or its files can't be written, or results of MLflow can't be read.
         """
         until_s = time.monotonic() + for_s
         try:

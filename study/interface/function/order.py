@@ -46,6 +46,8 @@ def call_in_order(
 ) -> list[dict[str, Any]]:
     """Call the function of `load` for several trials in order, and return a report of each as JSON data.
 
+    The state of the process (`ProcessState`) is restored after each call, as in training.
+
     Args:
         calls: `seed`, `values` and `iterations` of each trial.
         limits: lower and upper limit of each metric; None for no limit.

@@ -105,7 +105,8 @@ class Trial:
     def save(self, state: Any) -> None:
         """Save a state to resume from after the latest step if the trial is interrupted.
 
-        States are copied about once a second, and stored about once a minute.
+        States are copied about once a second, and stored about once a minute. A state that can't be copied fails the
+        trial.
 
         Args:
             state: numbers, strings, True, False, None, bytes, arrays, tensors, and nested dicts, lists and tuples of

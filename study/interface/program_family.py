@@ -119,7 +119,8 @@ class ProgramFamily(FunctionFamily):
         """Return the values of the hyperparameters, and those of `OWN_NAMES`.
 
         Floats that are whole numbers become ints, so that 1 and 1.0 give the program the same text. Hyperparameters
-        without a value are None, and aren't passed to the program. Task and model are ignored, and values aren't checked.
+        without a value are None, and aren't passed to the program. Task and model are ignored. Values
+        aren't checked.
         """
         return {name: _whole(values.get(name)) for name in self.hyperparameters} | self._own_values
 

@@ -69,7 +69,7 @@ def whole(value: object) -> int:
 
 
 def choice(names: Iterable[str]) -> Any:
-    """Return a pydantic type that accepts the given names only, and raises `ChoiceError` for other values.
+    """Return a pydantic type of the given names; pydantic's error for another value contains a `ChoiceError`.
 
     Example:
         >>> from pydantic import TypeAdapter

@@ -105,6 +105,7 @@ class Members(ABC):
 
         Raises:
             ValueError: if the task's loss isn't a scalar.
+            Exception: any error of the task or the model.
         """
         weight, gradient = self._flat.arrays["weight"], self._flat.arrays["gradient"]
         moments = [self._flat.arrays[name] for name in self._flat.moments]
@@ -125,6 +126,7 @@ class Members(ABC):
 
         Raises:
             ValueError: if the task's loss isn't a scalar.
+            Exception: any error of the task or the model.
         """
         with self._computing():
             self._differentiate()
@@ -137,6 +139,7 @@ class Members(ABC):
 
         Raises:
             ValueError: if the task declares other metrics than it measures, or a metric isn't a scalar.
+            Exception: any error of the task or the model.
         """
         metrics: dict[str, Tensor] = {}
         for module in self._modules:

@@ -79,6 +79,7 @@ class XlaSideBySide(SideBySide):
         Raises:
             LoweringError: if XLA has no counterpart of an operation.
             ValueError: if the task's loss isn't a scalar.
+            Exception: any error of the task or the model.
         """
         with self._computing():
             while updates:
@@ -93,7 +94,7 @@ class XlaSideBySide(SideBySide):
         """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates.
 
         Raises:
-            LoweringError, ValueError: as `update` does.
+            LoweringError, ValueError, Exception: as `update` does.
         """
         in_time = int(for_s / self._update_s) if self._update_s else 1
         count = max(1, min(most, self._programs.at_once, in_time))

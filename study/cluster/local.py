@@ -46,12 +46,13 @@ class LocalScheduler:
         Raises:
             Exception: the error of `on_event` or `more`.
         """
-        while bundles:
-            for pack in [pack for bundle in bundles for pack in bundle]:
-                self._run(pack, on_event)
-                if self.stop.is_set():
-                    return {_HERE}
-            bundles = self.more()[0] if self.more is not None else ()
+        with _restored_threads():
+            while bundles:
+                for pack in [pack for bundle in bundles for pack in bundle]:
+                    self._run(pack, on_event)
+                    if self.stop.is_set():
+                        return {_HERE}
+                bundles = self.more()[0] if self.more is not None else ()
         return {_HERE}
 
     def _run(self, pack: Pack, on_event: Callable[[Event], None]) -> None:

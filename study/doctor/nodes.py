@@ -51,7 +51,7 @@ def judge(alive: Sequence[Node], answers: Sequence[Answer], store: str, tracking
         >>> node = Node("0a", "n1", head=True, cpus=4, gpus=1, cpu_percent=None)
         >>> report = NodeReport(versions(), store=None, shared=True, tracking=None, gpus=(), free_bytes=10**10)
         >>> [check.finding for check in judge([node], [Answer("0a", report, "", 0.0)], "/shared", None) if check.fix]
-        ['n1 (0a): Ray counts 1 GPUs, torch sees 0']
+        ['n1 (0a): GPUs: Ray counts 1, torch sees 0']
     """
     nodes = {node.id: node for node in alive}
     names = {node_id: f"{node.name} ({node_id[:6]})" for node_id, node in nodes.items()}

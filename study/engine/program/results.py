@@ -356,7 +356,10 @@ class CsvReader(LinesReader):
 
     def _take(self, line: str, place: str) -> None:
         """Read the names of the columns, or the numbers of a row; a row of another length raises ResultsError."""
-        values = next(csv.reader([line]))
+        try:
+            values = next(csv.reader([line]))
+        except csv.Error as error:  # such as a carriage return within a line
+            raise ResultsError(f"{place} isn't a row of comma-separated values: {error}") from None
         if not self._columns:
             self._columns = [value.strip() for value in values]
             return

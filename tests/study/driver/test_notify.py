@@ -163,7 +163,7 @@ def test_a_command_that_fails_or_hangs_does_not_affect_the_study(
 def test_a_mistake_in_the_command_is_an_error_before_the_start(tmp_path: Path, value: str) -> None:
     """A mistake is an error of the settings with an example, on the command line and in Python."""
     user_file().write_text(f"notify = {value}\n")
-    with pytest.raises(StudyError, match=r"notify: .*(must be a command|there are \{study\})"):
+    with pytest.raises(StudyError, match=r"notify: .*(must be a command|choose from \{study\})"):
         train(tmp_path / "studies")
     assert not (tmp_path / "studies" / "little").exists()
     done = invoke("list", "--store", str(tmp_path / "studies"))

@@ -43,6 +43,7 @@ def complaint(results: pa.Table) -> str | None:
     Raises:
         KeyError: if one of these columns is missing.
         ValueError: if a hyperparameter's JSON or range can't be decoded.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
 
     Example:
         >>> from study.arrow import results_table
@@ -123,7 +124,7 @@ def _cell_complaints(results: pa.Table) -> Iterator[str]:
 
 
 def _rows_of_cells(results: pa.Table) -> pa.Array:
-    """Return the number of the first row with each distinct pair of a cell id and a cell's content."""
+    """Return the index of the first row of each distinct pair of cell id and cell content."""
     names = ["task", "model", *(field.name for field in results.schema if _role(field) == HYPERPARAMETER)]
     columns = [results[name] for name in names]
     if WHOLE_NUMBERS.name in results.column_names:  # lists can't be grouping keys

@@ -144,6 +144,11 @@ def with_labels(trials: pa.Table, labels: Labels, axes: Collection[str] | None =
 def column_names(cells: Iterable[Cell]) -> list[str]:
     """List task, model and hyperparameters of the cells, in column order: a family's task columns before the model.
 
+    The list is empty without cells.
+
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
+
     Example:
         >>> column_names([Cell("simple", "NMU", {"operation": "mul", "hidden_size": 2})])
         ['task', 'operation', 'model', 'hidden_size']

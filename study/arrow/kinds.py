@@ -7,7 +7,7 @@
 | text | str | string |
 | flag | bool | bool |
 | range | tuple of pairs of floats | string, as `study.records.format_range` writes it |
-| json | lists, or values of several kinds | string, as JSON |
+| json | lists, values of several kinds, longer integers, texts that aren't Unicode | string, as JSON |
 | none | no values | null |
 """
 

@@ -38,6 +38,9 @@ def results_table(results: Iterable[Result]) -> pa.Table:
 
     Returns:
         The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order.
+
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     rows = list(results)
     trials = [result.trial for result in rows]
@@ -49,7 +52,11 @@ def results_table(results: Iterable[Result]) -> pa.Table:
 
 
 def trials_table(trials: Iterable[Trial]) -> pa.Table:
-    """Convert trials without results to a table of results; the result columns are null."""
+    """Convert trials without results to a table of results; the result columns are null.
+
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
+    """
     rows = list(trials)
     return _table(rows, {}, {})
 
@@ -99,6 +106,7 @@ def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list
 
     Raises:
         ValueError: if a JSON or range can't be decoded.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
     """
     values = {name: decoded(table[name], column.kind) for name, column in columns.items()}
     if WHOLE_NUMBERS.name in table.column_names:
@@ -110,7 +118,11 @@ def values_of(table: pa.Table, columns: Mapping[str, Meaning]) -> dict[str, list
 
 
 def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
-    """Return the kind of each hyperparameter's column; if no cell has a value, the declared kind, or else `NONE`."""
+    """Return the kind of each hyperparameter's column; if no cell has a value, the declared kind, or else `NONE`.
+
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
+    """
     declared = {name: kind for cell in cells for name, kind in declared_kinds(cell).items()}
     names = dict.fromkeys(name for cell in cells for name in cell.values)
     kinds = {name: kind_of(cell.values.get(name) for cell in cells) for name in names}

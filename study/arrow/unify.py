@@ -28,14 +28,18 @@ def unified(tables: Sequence[pa.Table]) -> pa.Table:
     """Concatenate tables of results, or of curves.
 
     A column that a table lacks is null in its rows. A column of integers and floats becomes float, and
-    `whole_numbers` notes the integers, so that cells keep their ids. Other mixed columns become JSON.
+    `whole_numbers` notes the integers, so that cells keep their ids. Other mixed columns, and those with integers that
+    no float can hold exactly, become JSON.
 
     Args:
-        tables: at least one; empty tables don't contribute columns, unless all are empty.
+        tables: at least one; empty tables don't contribute columns. If all are empty, only the first does.
 
     Returns:
         The rows in the order of the tables. If a hyperparameter of one table has the name of a metric of another, the
         hyperparameter's column is renamed, with its role.
+
+    Raises:
+        ValueError: if a column must be converted whose JSON or ranges can't be decoded.
 
     Example:
         >>> from study.arrow import results_table, table_cells
@@ -102,7 +106,7 @@ class _Part:
         return WHOLE_NUMBERS.name in self.table.column_names
 
     def kind(self, name: str) -> str:
-        """Return the kind of a hyperparameter's values; `NONE` if the table has none."""
+        """Return the kind of a hyperparameter's values; `NONE` if the table has no values of it."""
         column, meaning = self.hyperparameters.get(name, ("", None))
         has_values = meaning is not None and self.table[column].null_count < len(self.table)
         return meaning.kind if meaning is not None and has_values else NONE

@@ -82,7 +82,7 @@ class ClaimVerdict:
 
 
 def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
-    """Judge a study's claims.
+    """Judge a study's claims, in the file's order; return an empty list without claims.
 
     | seeds | claims are judged |
     | --- | --- |

@@ -16,6 +16,9 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
         trials: the trials.
         family: as for `make_packs`.
 
+    Raises:
+        ValueError: if `family` is None, and no installed family has a trial's task.
+
     Example:
         >>> from study.plan.plan import make_plan
         >>> from study.spec import load_spec
@@ -30,6 +33,9 @@ def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]
     """Group trials that draw the same training rows, in order of first occurrence.
 
     A trial whose rows aren't shared is a group of its own.
+
+    Raises:
+        ValueError: if `family` is None, and no installed family has a trial's task.
     """
     rows: dict[Cell, object] = {}
     draws: dict[object, list[Trial]] = {}
@@ -47,6 +53,9 @@ def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
     Args:
         trials: the pack's trials; at least one.
         family: as for `make_packs`.
+
+    Raises:
+        ValueError: if `family` is None, and no installed family has a trial's task.
     """
     cells = [trial.cell for trial in trials]
     return (family or family_of(cells[0])).cost_us(cells, count_draws(trials, family))

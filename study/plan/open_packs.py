@@ -48,7 +48,7 @@ class OpenPacks:
         self._open.update((pack.id, pack) for pack in packs)
 
     def split(self, split: PackSplit) -> bool:
-        """Record the split of a pack; return False if the pack has ended or was split before."""
+        """Record the split of an open pack, and return True; return False if it isn't open, or was split before."""
         if split.pack_id not in self._open or split.pack_id in self._parts:
             return False
         self._parts[split.pack_id] = split.parts
@@ -64,7 +64,7 @@ class OpenPacks:
         return [pack for part in self._parts[pack_id] for pack in self.ending_with(part.id)]
 
     def end(self, pack_id: str) -> None:
-        """Record the end of a pack and of its parts; a no-op if it has ended."""
+        """Record the end of a pack and of its parts; a no-op if it isn't open."""
         self._open.pop(pack_id, None)
         for part in self._parts.pop(pack_id, ()):
             self.end(part.id)

@@ -65,7 +65,7 @@ def make_packs(
         The packs, the costliest first; every trial is in exactly one.
 
     Raises:
-        ValueError: if `slots` or `size` is below 1.
+        ValueError: if `slots` or `size` is below 1, or if no installed family has a trial's task.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -126,7 +126,10 @@ def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
 def _filling(
     group: Sequence[Trial], size: int | None, at_once: AtOnce, share: float, slots: int, family: Family | None
 ) -> int:
-    """Return a group's number of packs if each fills the given share of a device."""
+    """Return a group's number of packs if each fills the given share of a device.
+
+    With a size, or if the number of trials that fill a device is unknown, return that of `_fewest`.
+    """
     most = at_once(group[0].cell)
     if size is not None or most is None:
         return _fewest(group, size, slots, family)

@@ -119,7 +119,7 @@ class Plan:
 
 
 def make_plan(spec: Spec) -> Plan:
-    """Plan a study.
+    """Plan a study; the plan of a search has only cells at the ends of its ranges, and no seeds.
 
     Args:
         spec: the study as written.
@@ -127,6 +127,7 @@ def make_plan(spec: Spec) -> Plan:
     Raises:
         InputError: if the study is too large (`study.spec.check_limits`), if a cell of `different_from` has no
             counterpart, or if `compare` has a name that isn't swept, or an incomplete `at`.
+        ValueError: if the task doesn't exist with the values of a point.
 
     Example:
         >>> from study.spec import parse_spec
@@ -174,5 +175,5 @@ def _plan_search(spec: Spec) -> Plan:
 
 
 def study_cells(spec: Spec) -> list[Cell]:
-    """Return a study's distinct cells, in the file's order; raises as `make_plan`."""
+    """Return the distinct cells of `make_plan`, in the file's order; raises as it does."""
     return list(make_plan(spec).cells)

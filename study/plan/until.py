@@ -63,7 +63,7 @@ def extended(plan: Plan, table: TrialTable) -> Plan:
 
 
 def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
-    """Return a verdict on each cell, or pair of cells; empty if the number of seeds is fixed.
+    """Return a verdict on each cell, or pair of cells; empty if the number of seeds is fixed, or claims decide it.
 
     Args:
         plan: the plan of a study with `until`, from `extended`.

@@ -23,9 +23,10 @@ STATISTICS = (
 
 
 def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
-    """List the single metrics to show: those of solved trials if there are success rates, others if they have a value.
+    """List the single metrics to show, in the rows' order.
 
-    Metrics of all ended trials count as others. The names are in the rows' order.
+    Metrics of solved trials are shown if there are success rates, those of all ended trials if a row has a value, and
+    others never.
 
     Args:
         rows: the rows.

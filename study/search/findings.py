@@ -105,9 +105,10 @@ def winner_file(spec: Spec, winner: Candidate) -> str:
 
 
 def _effective(space: Space, cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the None values without an effect on a cell: study files must not set them.
+    """Drop the values without an effect on a cell: study files must not set them.
 
-    A None has an effect if the default is another value.
+    A value has none if the cell holds None in its place, and is the same without it. A None has an effect if the
+    default is another value.
     """
     effective = dict(values)
     for name in values:

@@ -137,7 +137,10 @@ def _limits(metric: Metric) -> tuple[float, float] | None:
 
 
 def _median(values: Floats, n: int, metric: Metric) -> float:
-    """Bound the median by an order statistic, or by the share of trials with a number if that one has none."""
+    """Return the worse end of the median's interval, for n trials of which `values` have a number.
+
+    If that end isn't finite, return a placeholder beyond `NO_NUMBER`, less bad with a larger share of numbers.
+    """
     sign = -1.0 if metric.higher_is_better else 1.0
     losses = sign * values[np.abs(values) < NO_NUMBER]
     bound = statistics.upper_median(losses, n)
@@ -145,7 +148,10 @@ def _median(values: Floats, n: int, metric: Metric) -> float:
 
 
 def _geometric(values: Floats, n: int, least: float, worst: float) -> float:
-    """Return an upper bound of the geometric mean of positive numbers, by the mean of their logarithms."""
+    """Return an upper bound of the geometric mean of n numbers, by the mean of their logarithms.
+
+    Values are clipped to the range from `least` to `worst`; those that are missing or not finite count as `worst`.
+    """
     ratios = np.clip(_or_worst(values, worst), least, worst) / worst
     return worst * float(np.exp(statistics.upper_mean(np.log(ratios), n, 0.0)))
 
@@ -187,7 +193,9 @@ def front(values: Sequence[Value], objectives: Sequence[Objective]) -> list[int]
 
 
 def spread(members: Sequence[int], most: int) -> list[int]:
-    """Select at most `most` members of a front: its ends, and others evenly between them.
+    """Select at most `most` members of a front, in order: its ends, and others evenly between them.
+
+    If `most` is 1, only the first is selected.
 
     Example:
         >>> spread([4, 7, 1, 0, 2], 3)

@@ -46,7 +46,7 @@ class OptunaTrial:
 
     @property
     def seed(self) -> int | None:
-        """The seed, from a parameter or user attribute with a seed's name; None if it isn't a whole number."""
+        """The seed, from a parameter or else a user attribute with a seed's name; None if missing or not an int."""
         given = {**self.attributes, **{name.rpartition(".")[2]: value for name, value in self.params.items()}}
         seed = next((given[name] for name in SEEDS if name in given), None)
         return seed if type(seed) is int else None

@@ -110,7 +110,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
 def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
     """Recompute the values of an older version's record by current definitions, so that values can be compared.
 
-    The winners stay: they were chosen before their fresh seeds were run.
+    Values stay while a trial that they need is pending. The winners stay: they were chosen before their fresh seeds
+    were run.
     """
     space, value_at = Space(spec), _values(spec, evidence)
     revalued = [
@@ -120,7 +121,10 @@ def _revalued(spec: Spec, record: Record, evidence: Evidence) -> Record:
 
 
 def search_id(spec: Spec) -> str:
-    """Return the hash of a search's settings: all that its suggestions and decisions depend on, except results."""
+    """Return the hash of a search's settings and own code: all that its suggestions and values depend on.
+
+    `trials`, `confirm_seeds` and `confirm_candidates` aren't part of it, so they can change.
+    """
     search, space = _search(spec), Space(spec)
     extendable = {"trials", "confirm_seeds", "confirm_candidates"}
     parameters, fixed = list(space.parameters.values()), space.fixed
@@ -245,7 +249,7 @@ def _continued(spec: Spec, record: Record, evidence: Evidence, suggestions: Sugg
 
 
 def _begin_round(spec: Spec, record: Record, suggestions: Suggestions, count: int) -> Record:
-    """Ask the sampler until it has suggested `count` new cells, or has made too many suggestions, and add these."""
+    """Add suggestions of the sampler to the record, until `count` of them are new cells, or they are too many."""
     space, cells = Space(spec), {candidate.cell_id for candidate in record.candidates}
     number, candidates = record.rounds, list(record.candidates)
     for _ in range(_MOST_SUGGESTIONS * count):

@@ -171,7 +171,7 @@ class Space:
             return False
 
     def _applied(self, model: str, values: Values) -> dict[str, Any]:
-        """Return a model's applicable values."""
+        """Return the values without those that a model's conditions exclude; None for these if calls leave them out."""
         return applied(values, self._levels[model].conditions.inapplicable(values), self.spec.family)
 
     def _cell_of(self, model: str, values: Values) -> Cell:

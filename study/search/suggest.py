@@ -172,7 +172,7 @@ def choice_keys(parameter: Parameter) -> tuple[Any, ...]:
 
 
 def _key(parameter: Parameter, value: Any) -> Any:
-    """Return the key of a parameter's value in Optuna."""
+    """Return the key of a choice in Optuna (`choice_keys`); a parameter without choices has the value itself."""
     if not parameter.choices:
         return value
     return choice_keys(parameter)[parameter.place(value)]

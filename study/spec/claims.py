@@ -94,12 +94,15 @@ class Claim:
 
 
 def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | None = None) -> list[Claim]:
-    """Return a study's claims.
+    """Return a study's claims, in the file's order; empty without any.
 
     Args:
         spec: the study; `claim_mistakes` must yield nothing for it.
         cells: its cells, if they are known already; used only with `labels`.
         labels: their labels, by cell id and axis.
+
+    Raises:
+        ClaimError: if a claim has a mistake.
     """
     if not spec.claims:
         return []
@@ -111,7 +114,11 @@ def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | 
 
 
 def claim_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in a study's claims, with its place."""
+    """Yield the first mistake of each claim, with its place; with a search, only that claims can't be combined with it.
+
+    Raises:
+        ValueError: if the task doesn't exist with the values of a point.
+    """
     if not spec.claims:
         return
     if spec.search is not None:

@@ -234,7 +234,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
-    """Return plain data as YAML that `read` reads back to equal data, with tuples as lists.
+    """Return plain data as YAML that `read` reads back to equal data, with tuples as lists and keys as texts.
 
     `read` refuses texts with lone surrogates, and data beyond its limits of size and depth.
 

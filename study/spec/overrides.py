@@ -50,8 +50,9 @@ def parse_overrides(texts: Sequence[str]) -> Overrides:
 def override(document: Document, overrides: Overrides) -> None:
     """Put overrides into a file's data, in place; missing tables are created.
 
-    An override of a hyperparameter for all models removes all other settings of it for all models. The document's
-    `notices` name each axis of the grid, and each range, that is removed or changed.
+    An override of a hyperparameter for all models removes all other settings of it for all models, unless they are
+    overridden, too. The document's `notices` name each axis of the grid, and each range, that is removed or changed.
+    Finally, the document is normalized (`study.spec.settings_form.normalize`).
 
     Raises:
         InputError: if a place is inside a value that isn't a table.

@@ -33,6 +33,7 @@ def load_program(
 
     Raises:
         InputError: if a file can't be read, or the files are too many or too large.
+        ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
     program = spec.program
     code = read_program_code(program, folder, spec.include)
@@ -47,6 +48,9 @@ def program_family(spec: ProgramSpec, data: Mapping[str, Any], identity: str) ->
         spec: the study that names the program.
         data: the file's content.
         identity: the identity of the program's code, part of trial ids.
+
+    Raises:
+        ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
     kinds = {name: kind_of_values(values) if values else "any" for name, values in given_values(data).items()}
     kinds |= dict.fromkeys(_ranges_of_numbers(data), "number")
@@ -104,6 +108,9 @@ def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tup
     """Yield each mistake in a program's hyperparameters, placeholders, conditions, pattern and metrics, with its place.
 
     Mistakes of `study.spec.calls.call_mistakes` are among them.
+
+    Raises:
+        ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
     given = given_values(data)
     reserved = {*RESERVED, *OWN_NAMES}
@@ -149,6 +156,9 @@ def program_notices(spec: ProgramSpec, data: Mapping[str, Any], code: SourceCode
         spec: the study that names the program.
         data: the file's content.
         code: the program's code; None for a stored study, whose code isn't checked.
+
+    Raises:
+        ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
     placeholders = spec.program.placeholders
     if "seed" not in placeholders:

@@ -119,7 +119,10 @@ def _question(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def reference_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in references, and each place that needs references when they are missing."""
+    """Yield each mistake in references, and in the words of `success` for their bounds, with its place.
+
+    Such words need references, and must fit the direction of their metric.
+    """
     table, metrics = spec.references, spec.family.metrics
     for name, given in spec.success.items():
         is_higher = name in metrics and metrics[name].higher_is_better

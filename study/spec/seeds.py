@@ -29,8 +29,11 @@ SOURCES = ("init", "data", "evaluation")
 def parse_seeds(value: object) -> Sequence[int]:
     """Parse the seeds of a file: a count n for 0 to n - 1, a range such as 100-149, or a list of seeds and ranges.
 
+    Returns:
+        A range for a count or a range; a tuple for a list, in its order.
+
     Raises:
-        ValueError: if the value is none of these, or seeds are repeated or too many.
+        ValueError: if the value is none of these, the list is empty, or seeds are repeated, too many, or >= 2**63.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -80,7 +83,7 @@ def count_seeds(seeds: Sequence[int]) -> int:
 
 
 def format_seeds(seeds: Sequence[int]) -> str | list[int]:
-    """Format seeds for a file: a range if possible, otherwise a list.
+    """Format seeds for a file: as text for a Python range of two or more successive seeds, otherwise as a list.
 
     Example:
         >>> format_seeds(range(40, 47)), format_seeds((3, 7)), format_seeds(range(5, 6))

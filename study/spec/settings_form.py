@@ -60,7 +60,10 @@ def join_path(path: Path, data: Mapping[str, Any]) -> Path:
 
 
 def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return all values of each hyperparameter in a study file, in the file's order.
+    """Return all values of each hyperparameter that a study file sets for all models.
+
+    Hyperparameters are in the order of first occurrence in fixed, grid, zip, points and ranges. Of a range, the values
+    are its choices, or low, high and step.
 
     Args:
         data: the file's content, valid or not.

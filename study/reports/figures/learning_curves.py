@@ -192,7 +192,10 @@ def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric
 
 
 def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose a logarithmic y axis: it holds all small errors, all medians, and large errors at the start."""
+    """Choose a logarithmic y axis of at most 24 decades.
+
+    It holds small errors, thresholds, medians and the first evaluation, but no exploded values.
+    """
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
     large, small = (

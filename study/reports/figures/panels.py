@@ -36,7 +36,10 @@ _COINCIDE, _MOSTLY = 0.01, 0.75
 
 
 def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = ITERATIONS) -> Drawn | None:
-    """Draw a curve for each model against the swept hyperparameter, with 95% intervals; references are dashed.
+    """Draw up to three quantities against the swept hyperparameter, with 95% intervals and references.
+
+    The quantities are success rates, times to success and metrics. Each model, or combination of other swept values,
+    has a curve.
 
     Args:
         rows: the rows, at least one.

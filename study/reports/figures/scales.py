@@ -43,8 +43,8 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def spans_decades(metric: Metric, values: Iterable[float]) -> bool:
     """Return True if lower is better, the metric has no upper limit, and its values span a factor of 100 or more.
 
-    A negative value, or a zero of a metric whose lower limit isn't 0, makes it False. Values that aren't finite are
-    ignored.
+    Zero and negative values are ignored if the metric's lower limit is 0; otherwise any of them makes it False. Values
+    that aren't finite are ignored, and without a positive value it is False.
     """
     finite = [value for value in values if math.isfinite(value)]
     positive = [value for value in finite if value > 0]

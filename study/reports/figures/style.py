@@ -80,7 +80,7 @@ class Tips:
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
-        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show; empty without."""
+        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show; empty if none."""
         marks = "\n".join(filter(None, starmap(_mark, self.marks)))
         return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
@@ -159,7 +159,9 @@ def text_on(colour: tuple[float, ...]) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Escape a name for matplotlib, so that it is drawn literally; a character without a glyph becomes �.
+    r"""Escape a name for matplotlib, so that it is drawn literally, and in a legend despite a leading underscore.
+
+    A character without a glyph becomes �.
 
     Example:
         >>> plain("a $b$") == r"a \$b\$", plain("_c"), plain("d\x07")

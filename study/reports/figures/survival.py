@@ -117,9 +117,9 @@ def _curve(summary: Summary) -> _Curve | None:
 
 
 def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
-    """Yield a panel for each value of the x axis, with a row a curve, or one panel for a single curve of few rows.
+    """Yield a panel for each facet and value of the x axis, or one panel if `series.split` gives a single short curve.
 
-    Only rows in `drawable` are in the panels, which may be empty.
+    Each row of the report has its own curve there. Only rows in `drawable` are in the panels, which may be empty.
     """
     x = series.x_axis(rows)
     curves = series.split(rows, x, _FEW_CURVES)

@@ -155,7 +155,7 @@ def _plot_matrix(axes: Axes, name: str, matrix: Matrix, limit: float, box: _Box)
 
 
 def _ticks(count: int) -> tuple[list[int], list[str]]:
-    """Return positions of ticks from 0, and their numbers from 1, at steps that leave about ten of up to 2,500."""
+    """Return positions of ticks from 0, and their numbers from 1: at most eleven, and the first alone above 2,500."""
     step = next(step for step in (1, 5, 10, 25, 50, 100, 250, 10**9) if count <= 10 * step)
     numbers = list(range(1, count + 1)) if step == 1 else [1, *range(step, count + 1, step)]
     return [number - 1 for number in numbers], [str(number) for number in numbers]

@@ -143,7 +143,7 @@ class DecidedClaims:
         return sum(state in ("shown", "refuted") for state in states), len(states)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate the final number of seeds of each cell, by its id."""
+        """Estimate the final number of seeds of each cell, by its id, from the current numbers."""
         seeds = dict(now)
         for claim, course in self._judgement.courses:
             samples = self._judgement.samples(claim)

@@ -89,7 +89,7 @@ class PairsRule:
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(self._pairs)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate the final number of seeds of each cell, by its id."""
+        """Estimate the final number of seeds of each cell, by its id, from the current numbers."""
         seeds = dict(now)
         for pair in self._pairs:
             first, second = pair

@@ -44,7 +44,7 @@ class NarrowRates:
         self._trials = {cell.id: table.cell(cell.id).of_seeds(range(until.max)) for cell in plan.cells}
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of seeds of each cell, by its id."""
+        """Return the number of seeds that each cell needs by the results so far, by its id."""
         return {cell.id: self._count(self._trials[cell.id]) for cell in self._cells}
 
     def _count(self, trials: Trials) -> int:
@@ -69,7 +69,7 @@ class NarrowRates:
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(plan.cells)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate the final number of seeds of each cell, by its id."""
+        """Estimate the final number of seeds of each cell, by its id, from the current numbers."""
         return {cell.id: self._expected(self._trials[cell.id].first(now[cell.id])) for cell in self._cells}
 
     def _expected(self, now: Trials) -> int:
@@ -101,7 +101,7 @@ class NarrowMeans:
         self._trials = {cell.id: table.cell(cell.id).of_seeds(range(until.max)) for cell in plan.cells}
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of seeds of each cell, by its id."""
+        """Return the number of seeds that each cell needs by the results so far, by its id."""
         return {cell.id: self._count(self._trials[cell.id]) for cell in self._cells}
 
     def _count(self, trials: Trials) -> int:
@@ -142,7 +142,7 @@ class NarrowMeans:
         return sum(verdict.is_sure for verdict in self.verdicts(plan)), len(plan.cells)
 
     def expected(self, now: Mapping[str, int]) -> dict[str, int]:
-        """Estimate the final number of seeds of each cell, by its id."""
+        """Estimate the final number of seeds of each cell, by its id, from the current numbers."""
         seeds = dict(now)
         for cell in self._cells:
             so_far = self._trials[cell.id].first(now[cell.id])

@@ -50,7 +50,7 @@ class Rule(Protocol):
     """Plural predicate for the cells, pairs or claims that it has decided, such as "cells are sure"."""
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of seeds of each cell, by its id."""
+        """Return the number of seeds that each cell needs by the results so far, by its id."""
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
         """Judge the cells, or pairs of cells, of a plan with these counts."""

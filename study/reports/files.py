@@ -72,6 +72,9 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
         summaries: the cells with their results.
         labels: the names of grid points, by cell id and axis.
         named_metrics: as for `statistics_columns`.
+
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
     """
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     statistics = statistics_columns(summaries, named_metrics)

@@ -149,7 +149,7 @@ def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row for each comparison, with the numbers of both rows; comparisons that differ are marked."""
+    """Lay out one row for each comparison: the numbers of both rows, and their test; rows that differ are marked."""
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys

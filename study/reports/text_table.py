@@ -102,7 +102,7 @@ def count_column(title: str, counts: Sequence[int | None], name: str = "") -> Co
 
 
 def names_column(title: str, names: Sequence[str]) -> Column:
-    """Make a column of names, aligned to the left; readers sort it by the names."""
+    """Make a left-aligned column of names."""
     return text_column(title, [(name, name) for name in names], is_number=False)
 
 

@@ -108,7 +108,7 @@ class Suggestions:
 def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, bool]:
     """Return suggestions that continue a record, and True if the sampler repeated the record exactly.
 
-    A sampler that would suggest other candidates, as of another version, learns from the record's instead.
+    If it would suggest other candidates, as another version of Optuna may, it learns from those of the record instead.
     """
     suggestions = Suggestions(space, search)
     is_exact = suggestions.repeat(record)

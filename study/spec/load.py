@@ -46,6 +46,9 @@ def _own_identity(study: str, code: SourceCode) -> str:
 def schema() -> dict[str, Any]:
     """Return the JSON schema of a study file, for editors.
 
+    Raises:
+        InputError: if a family can't be imported, or two packages offer a family of the same task.
+
     Example:
         >>> len(schema()["anyOf"])
         4
@@ -139,7 +142,8 @@ def parse_spec(
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if an override is inside a value that isn't a table, or a value has no form in YAML.
+        InputError: if an override is inside a value that isn't a table, a value has no form in YAML, or an installed
+            family can't be imported.
 
     Example:
         >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")

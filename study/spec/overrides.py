@@ -180,7 +180,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
 
 
 def _seeds_as_text(seeds: Any) -> Any:
-    """Return seeds with each Python range as text of a file."""
+    """Return seeds with each Python range in the form of `format_seeds`."""
     if isinstance(seeds, Mapping):
         return {name: _seeds_as_text(value) for name, value in seeds.items()}
     return format_seeds(seeds) if isinstance(seeds, range) else seeds

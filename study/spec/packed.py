@@ -290,7 +290,7 @@ class _Declaring:
         return _TASK, f"{self._name(_TASK)} can't be made: {reason}"
 
     def _value_of(self, name: str, declared: Hyperparameter, digests: Mapping[str, str]) -> Any:
-        """Return a field's first valid value in the file, or else its default, possibly `REQUIRED`."""
+        """Return a field's first valid value under task, fixed and grid, or else its default, possibly `REQUIRED`."""
         spec = self._spec
         tables: list[Any] = [spec.task.model_extra, spec.fixed, *(model.fixed for model in spec.models)]
         given = [table[name] for table in tables if isinstance(table, Mapping) and name in table]

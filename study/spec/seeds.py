@@ -65,7 +65,7 @@ def _seed(value: object) -> int:
 
 
 def _range(text: str) -> range:
-    """Parse a range of seeds, both ends included."""
+    """Parse a range of seeds, both ends included; raise ValueError if it is invalid."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise ValueError(f"must be a count, a list of seeds, or a range such as 100-149, but got {quoted(text)}")

@@ -1,4 +1,4 @@
-"""Series of metrics along their axes: a panel a series, a line a row."""
+"""Series of metrics along their axes, with a panel for each series and a line for each row."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _OUTCOMES = ((True, "solved", PALETTE[0], 1.0), (False, "not solved", PALETTE[1]
 
 
 def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
-    """Draw histograms of mean gates in [0, 1], solved trials below the others, a panel a row and layer.
+    """Draw histograms of mean gates in [0, 1], solved trials below the others; each row and layer has a panel.
 
     Returns:
         The figure, of the first `MOST_PANELS` rows and layers; None without finite gates.

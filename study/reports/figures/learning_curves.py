@@ -90,7 +90,7 @@ class _Content:
 
 
 def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
-    """Draw the median and bands over trials of the main metric, a panel a row, with the median of a similar metric.
+    """Draw the median and bands over trials of the main metric, and the median of a similar one, for each row.
 
     Returns:
         The figure, of the first `MOST_PANELS` curves; None without curves, or without a metric that all of them have.

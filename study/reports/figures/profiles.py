@@ -28,7 +28,9 @@ _MARGIN = 0.03
 
 
 def plot(overall: Overall | None) -> Drawn | None:
-    """Draw the profile of each method with its band; with many methods, in a panel each, with the others in grey.
+    """Draw the profile of each method with its band.
+
+    More than four methods have a panel each, with the others in grey; the first `MOST_PANELS` are drawn.
 
     Returns:
         The figure; None without methods, or without numbers.

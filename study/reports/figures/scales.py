@@ -190,9 +190,9 @@ class Scale:
 
 
 def _linear_ends(points: Sequence[tuple[float, Interval | None]]) -> tuple[float, float, Interval]:
-    """Choose ends that hold all means, and intervals up to the means' range or the narrowest interval's width.
+    """Choose ends that hold all means, and return them with the ends that would hold all intervals.
 
-    They are returned with the ends that would hold all intervals.
+    Intervals extend them by at most the means' range or, if that is larger, the width of the narrowest interval.
     """
     means, ends = [y for y, _ in points], [interval for _, interval in points if interval is not None]
     low, high = min(means, default=0.0), max(means, default=1.0)

@@ -157,7 +157,7 @@ def _plot_curve(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], *
 
 
 def _plot_markers(axes: Axes, curve: _Curve, unit: float, style: dict[str, Any], places: Floats) -> None:
-    """Mark a curve at the given shares of its length, so that it can be told without colour and below others."""
+    """Mark a curve at the given shares of its length, for readers who can't tell colours, and where others hide it."""
     at = places * curve.time[-1]
     share = np.insert(curve.share, 0, 0.0)[np.searchsorted(curve.time, at, side="right")]
     axes.plot(at / unit, share, **style | {"linestyle": "none"})

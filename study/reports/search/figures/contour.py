@@ -53,8 +53,8 @@ def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw the first two objectives over the two most important numeric parameters: coloured fields with candidates.
 
     Returns:
-        The figure, a panel an objective. None without two such parameters that enough candidates have, or if these
-        candidates are on a line, or all have the same values.
+        The figure, with a panel for each objective. None without two such parameters that enough candidates have, or if
+        these candidates are on a line, or all have the same values.
     """
     pair = None if search is None else _pair(search)
     if search is None or pair is None:

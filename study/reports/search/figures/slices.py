@@ -25,7 +25,7 @@ _GOLDEN = 0.6180339887
 
 
 def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
-    """Draw candidates' values against the most important parameters; a panel a parameter, a group an objective.
+    """Draw candidates' values against the most important parameters, with a panel for each objective and parameter.
 
     Returns:
         The figure; None without candidates, or without parameters.

@@ -141,7 +141,7 @@ class ConsoleTable(Table):
             yield Text(f"left out: {'; '.join(titles)}; all columns need a width of {needed}{also}", style="dim")
 
     def _choose(self, sizes: Sequence[_Size], room: int, extra: Sequence[int]) -> list[int]:
-        """Leave out columns until the others fit, or only required columns remain."""
+        """Return the places of the columns to show: columns are left out until the others fit or are all required."""
         chosen = list(range(len(sizes)))
         while extra[len(chosen)] + sum(sizes[i].least for i in chosen) > room:
             droppable = [i for i in chosen if self._ranks[i]]

@@ -133,7 +133,7 @@ def _frozen(value: Any) -> Any:
 
 
 def names_of(cells: Iterable[Cell]) -> list[str]:
-    """List task, model and the hyperparameters of all cells, each once; empty without cells."""
+    """Return the names of all cells' parts (task, model, hyperparameters), each once; empty without cells."""
     return list(dict.fromkeys(name for cell in cells for name in cell.names))
 
 
@@ -193,7 +193,11 @@ class Sources:
 
 
 def sources_of(seed: int) -> Sources:
-    """Return the seeds of the sources of randomness that a trial's seed encodes."""
+    """Return the seeds of the sources of randomness that a trial's seed encodes.
+
+    Raises:
+        ValueError: if a negative seed encodes a seed of 2**21 - 1, which can't be combined.
+    """
     if seed >= 0:
         return Sources(seed, seed)
     quotient, init = divmod(-1 - seed, MOST_COMBINED)

@@ -47,7 +47,8 @@ def half_width(numbers: Sequence[float]) -> float | None:
     With one infinite end, the interval from the estimate to the other end counts instead.
 
     Returns:
-        None without an interval, if the estimate isn't finite, or if the width is within the precision of the numbers.
+        None without a finite end of an interval, if the estimate isn't finite, or if the width is within the precision
+        of the numbers.
     """
     finite = [number for number in numbers if math.isfinite(number)]
     if len(finite) < 2 or not math.isfinite(numbers[0]):

@@ -64,6 +64,10 @@ def until_sure(plan: Plan, folder: StudyStore, notify: Callable[[str], None]) ->
     """Extend each cell by the seeds that its stored results require, and notify the user if there are results.
 
     A plan with fixed seeds, or whose results require no more, is returned unchanged.
+
+    Raises:
+        InputError: if a newer package wrote one of the study's files.
+        StoreError: if the results can't be read.
     """
     if not plan.may_extend:
         return plan
@@ -92,9 +96,10 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         failed; or Ctrl-C or SIGTERM interrupted the run.
 
     Raises:
-        InputError: if the study can't be trained here (`Run.refuse`); nothing was started.
+        InputError: if the study can't be trained here (`Run.refuse`), or the user's settings have mistakes; nothing was
+            started.
         BusyError: if another process runs the study, or takes it over.
-        StoreAwayError: if the store stays away longer than the option `patience_s`.
+        StoreError: if the store can't be read or written, or stays away longer than the option `patience_s`.
         ClusterError: if Ray is needed, but can't be started or has no room.
     """
     study = Run(plan, options, console, extend)
@@ -156,6 +161,7 @@ class Run:
 
         Raises:
             InputError: if a cell has no engine, the device doesn't exist, or the options need Ray and it can't be used.
+            StoreError: if the store can't be read.
         """
         if not self._is_trained():
             self._resolve()
@@ -216,7 +222,8 @@ class Run:
         """Extend the plan by the stored results, and return its trials without a result or an attempt in this run.
 
         Raises:
-            StoreAwayError: if the store stays away too long.
+            StoreError: if the store can't be read or written, or stays away too long.
+            BusyError: if another driver has taken the study over.
         """
         while True:
             before = self.plan
@@ -232,7 +239,8 @@ class Run:
         """Report and publish a finished study, unless its report and MLflow are current, and return the ending.
 
         Raises:
-            StoreAwayError: if the store stays away too long.
+            StoreError: if the store can't be read or written, or stays away too long.
+            BusyError: if another driver has taken the study over.
         """
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
@@ -333,7 +341,7 @@ class Run:
         return scheduler.left
 
     def explain_early_stop(self, results: StudyResults) -> None:
-        """Print the reason if failed trials ended the run early."""
+        """Print the reason if failed trials ended the run early, and trials are left."""
         if (reason := self._monitor.gave_up) is not None and results.counts["pending"]:
             advice = "Results so far are stored; --keep-going (in Python keep_going=True) trains the others anyway"
             self.console.print(f"stopped early: {reason}. {advice}", style="red")
@@ -365,7 +373,7 @@ class Run:
 
         Raises:
             BusyError: if another driver has taken the study over.
-            StoreAwayError: if the store stays away too long.
+            StoreError: if the store can't be read or written, or stays away too long.
         """
         patience_s = self.options.patience_s if finished else 0.0
         if (reason := self._taken_over(patience_s)) is not None:
@@ -378,7 +386,7 @@ class Run:
         return results
 
     def _keep_judgements(self, results: StudyResults, patience_s: float) -> None:
-        """Cache the outcomes that reference trials decide, so that readers needn't load all curves."""
+        """If references set the criterion, cache when trials were solved, so that readers needn't load all curves."""
         if self.plan.judges_at_the_end:
             self._patience(partial(self.folder.write_judgements, results.table), patience_s)
 
@@ -429,7 +437,9 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
         console: the console for the number of adopted trials.
 
     Raises:
-        StoreAwayError: if the study is gone from the store, so that its done trials aren't known.
+        StoreError: if the store can't be read or written, or the study is gone from it.
+        InputError: if a newer package wrote one of the study's files.
+        BusyError: if another driver has taken the study over.
     """
     store, first_notice = Store(options.root), len(folder.notices)
     done, planned = folder.done(with_stopped=plan.spec.pruning is not None), {trial.id for trial in plan.trials}

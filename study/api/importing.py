@@ -70,6 +70,7 @@ def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
 
     Raises:
         InputError: if the file isn't such an export, or seeds or metrics aren't found in it.
+        TypeError: if a choice has another name.
     """
     from study.outcomes import read_runs
 
@@ -90,6 +91,7 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
     Raises:
         InputError: if the experiment doesn't exist, or seeds or metrics aren't found in its runs.
         TrackingError: if MLflow can't be reached.
+        TypeError: if a choice has another name.
     """
     from study.outcomes import of_mlflow
     from study.tracking import experiment_runs
@@ -185,10 +187,10 @@ class ImportedRuns:
         return OutcomesReport(assemble_group_report(content.name, content.outcomes, named=list(content.metrics)))
 
     def write(self, file: str | Path) -> str:
-        """Write the trials as a CSV or Parquet file, and return the command that reports them.
+        """Write the trials as a CSV, TSV or Parquet file, and return the command that reports them.
 
         Args:
-            file: a path that ends in ``.csv`` or ``.parquet``; it must not exist.
+            file: a path that ends in ``.csv``, ``.tsv`` or ``.parquet``; it must not exist.
 
         Raises:
             InputError: if the file exists already, or has another suffix.

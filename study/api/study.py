@@ -59,6 +59,7 @@ def load(
     Raises:
         InputError: if the file or preset doesn't exist or has mistakes (the message lists all with their lines), or the
             study has more than 100,000 trials without `yes`.
+        StoreError: if the study has own code, and the store's copies of its code can't be read.
 
     Example:
         >>> load("demo")
@@ -107,6 +108,7 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
     Raises:
         UnknownStudyError: if the store or the study doesn't exist.
         InputError: if the name can't be a study's.
+        StoreError: if the store can't be read.
     """
     from study.store import Store
 
@@ -692,7 +694,7 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the file exists already, or its folder doesn't.
+            InputError: if the file exists already, its folder doesn't, or a newer package wrote a file of the study.
             StoreError: if the store can't be read, or the file can't be written.
         """
         from study.store import Store, write_export

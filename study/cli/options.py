@@ -28,7 +28,11 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _check_store(ctx: click.Context, param: click.Parameter, store: str) -> str:
-    """Return a store's address if it is valid; raise InputError for one with a password, BadParameter for a file."""
+    """Return a store's address if it is valid.
+
+    Raise InputError for an invalid URL or one with a password, StoreError if a package or setting for an object store
+    is missing, and BadParameter for a file.
+    """
     if ":/" in store:
         from study.store import Store  # imported late: it takes long to import
 

@@ -137,7 +137,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             trials: Tune's trials.
 
         Returns:
-            The last of the pending ones; empty if more packs may follow, or if there are packs for all workers.
+            The last of the pending ones; empty if more packs may follow, none are left, or all workers have packs.
         """
         if self.may_grow or not self.left:
             return ()

@@ -250,7 +250,7 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
         gpu_share: share of a GPU that it needs; 0 for none.
 
     Raises:
-        ClusterError: if no worker answers.
+        ClusterError: if no worker is free within ten minutes or answers, or the function raises any other error.
         StudyError: if the function raises it.
     """
     import ray

@@ -66,7 +66,10 @@ class LocalScheduler:
 
 @contextmanager
 def _restored_threads() -> Iterator[None]:
-    """Restore the number of torch's threads, which engines set for their process: a notebook goes on in this one."""
+    """Restore torch's number of threads and OMP_NUM_THREADS after the block.
+
+    Engines set them for their process, and a notebook goes on in this one.
+    """
     variable = os.environ.get(_THREADS)
     threads = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else os.cpu_count() or 1
     try:

@@ -21,6 +21,9 @@ def compile_engines() -> Check:
 
     Returns:
         A check whose finding lists the compiled engines. It failed if one can't be compiled; later ones aren't tried.
+
+    Raises:
+        InputError: if a family of tasks or one of its engines can't be imported.
     """
     compiled = []
     for engine, cell in _engines():

@@ -67,7 +67,7 @@ class Answer:
 
 
 def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeReport:
-    """Examine this node.
+    """Return this node's report: its versions, access to the store and to MLflow, GPUs and free space.
 
     Args:
         store: the store's folder or URL.
@@ -112,7 +112,10 @@ def read(text: str) -> list[Answer]:
 
 @contextmanager
 def _probe_file(store: str) -> Iterator[str]:
-    """Keep a file in a store while the nodes look for it; if it can't be written, no node finds it."""
+    """Keep a file in a store's folder while the nodes look for it, and yield its name; for a URL, none is written.
+
+    If it can't be written, no node finds it.
+    """
     probe = Path(store) / f".study-probe-{uuid.uuid4().hex}"
     if is_url(store):
         yield probe.name

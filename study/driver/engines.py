@@ -207,6 +207,7 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
     Raises:
         InputError: if the study was read without its code, a cell has no engine, a recipe can't be trained, or the
             options and the study file name different devices.
+        StoreError: if the stored proofs of recipes can't be read.
         DeviceError: if this machine lacks the device.
         MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
     """
@@ -232,6 +233,7 @@ def resolve_to_estimate(plan: Plan, options: Options) -> Engines:
     Raises:
         InputError: if the study was read without its code, a recipe can't be trained, or the options and the study file
             name different devices.
+        StoreError: if the stored proofs of recipes can't be read.
         MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
     """
     return _proven(_unproven(plan, options), plan)

@@ -99,6 +99,7 @@ class Monitor:
             pending: trials of the plan without a result.
 
         Raises:
+            InputError: if a newer package wrote one of the study's files.
             StoreError: if the stored outcomes can't be read.
         """
         self._open.add(packs)

@@ -81,7 +81,8 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         folder: folder of the study file; paths in the command are relative to it.
 
     Raises:
-        InputError: if the command is empty or can't be split into words, or the program doesn't exist or fails.
+        InputError: if the command is empty, can't be split into words or needs a shell, or the program doesn't exist or
+            fails.
     """
     tried = try_program(split_command(command), folder)
     if tried.failure:

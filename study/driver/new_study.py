@@ -51,6 +51,8 @@ def try_function(
 ) -> tuple[dict[str, Any], list[str]]:
     """Call a training function up to its first report; return its arguments and its metrics' names.
 
+    There are no names if it reports nothing within 30 s.
+
     Args:
         name: the study's name.
         train: the function's import string.

@@ -235,7 +235,7 @@ class Board:
         ]
 
     def text(self) -> str:
-        """Format the line, followed by the running value of each cell in training."""
+        """Format the line of counts, followed by the metric's running mean in at most eight cells in training."""
         return "\n".join([self.line(), *(f"  {text}" for text in value_texts(self.metric_title, self.values))])
 
     def line(self) -> str:

@@ -50,6 +50,7 @@ class Publication:
 
         Raises:
             StoreAwayError: if the store is away for longer.
+            StoreError: if the results can't be read.
         """
         if self.publisher is not None:
             self._packs.judge(self._patience(self._folder.read_results, patience_s))
@@ -104,6 +105,7 @@ def publication(
 
     Raises:
         StoreAwayError: if the store is away for longer than `patience` allows.
+        StoreError: if results that references judge can't be read.
     """
     without = in_series_only(plan.metrics, plan.spec.named_metrics)
     packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)

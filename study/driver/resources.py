@@ -247,7 +247,9 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
 
 
 def slots_of_cluster(engines: Engines, capacity: cluster.Capacity) -> Slots:
-    """Return the number of workers by kind: on GPUs, and on the cores of machines without one.
+    """Return the number of workers by kind, without zeros: on GPUs, and on the cores of machines without one.
+
+    If no GPU is used, cores of all machines count.
 
     Raises:
         ClusterError: if a worker has no room, and no number of workers was asked for.

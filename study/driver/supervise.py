@@ -38,7 +38,8 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
         restarts: maximum number of restarts.
 
     Returns:
-        The driver's exit code; 130 if it was asked to end, 1 if it was killed too often.
+        The driver's exit code, if it ended by itself. Otherwise 130 if it or this process got a signal to end (SIGTERM,
+        SIGINT, SIGHUP), or 1 if it was killed more than `restarts` times.
 
     Raises:
         OSError: if the command can't be started.

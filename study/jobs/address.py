@@ -44,7 +44,7 @@ def parse_address(text: str) -> Address:
     """Parse the address of a cluster's dashboard.
 
     Raises:
-        InputError: if it isn't such an address.
+        InputError: if it isn't such an address, or holds a password.
 
     Example:
         >>> parse_address("http://head:8265/").url

@@ -41,7 +41,8 @@ def connect(address: str | Address, notify: Callable[[str], None] | None = None)
     Raises:
         InputError: if it isn't the address of a dashboard, or the token's file can't be read.
         MissingPackageError: if Ray isn't installed here.
-        ClusterError: if nothing answers there, or it isn't a Ray dashboard of a supported version.
+        ClusterError: if nothing answers there, the token is refused, or it isn't a Ray dashboard of a supported
+            version.
     """
     check_ray("a cluster")
     where = address if isinstance(address, Address) else parse_address(address)

@@ -19,8 +19,8 @@ class Job:
     Args:
         id: its submission id.
         status: PENDING, RUNNING or one of `ENDED`.
-        metadata: metadata of its submission. Everyone who may use the cluster can write there, so control characters
-            are removed, except in the study's file (``spec``).
+        metadata: metadata of its submission. Everyone who may use the cluster can write there, so colours are
+            removed and control characters escaped, except in the study's file (``spec``).
         message: Ray's message about it.
         exit_code: its command's exit code; None unless the command has ended by itself.
         began_s: time of submission, in seconds since 1970.

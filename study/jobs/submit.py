@@ -296,7 +296,7 @@ def _away_from_head(nodes: Sequence[Node]) -> dict[str, str] | None:
 
 
 def _check_room(order: Order, nodes: Sequence[Node]) -> None:
-    """Check that packs have room now, or that nodes will be added; otherwise the driver would fail at once."""
+    """Raise InputError unless packs have room now or a number of workers is given, so that nodes may be added."""
     cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
     needs_gpu = order.options.get("device") == "cuda"
     has_room = cpus >= 1 and (gpus > 0 or not needs_gpu)

@@ -94,7 +94,7 @@ def declared_family(text: str | bytes) -> Family:
 
     Raises:
         ValueError: if the text isn't such a declaration, or no installed package offers its family.
-        InputError: if the family can't be imported.
+        InputError: if the family can't be imported, or several packages offer it.
     """
     content: Any = json.loads(text)
     if isinstance(content, dict) and "family" in content:

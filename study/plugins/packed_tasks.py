@@ -41,7 +41,7 @@ def packed_task(name: str) -> type[Task]:
     """Import a stable task by its name.
 
     Raises:
-        InputError: if no stable task has this name, or it can't be imported.
+        InputError: if no package or more than one offers a stable task of this name, or it can't be imported.
 
     Example:
         >>> packed_task("identity").__name__
@@ -55,7 +55,7 @@ def model_set_names() -> tuple[str, ...]:
     """Return the names of the models in all model sets.
 
     Raises:
-        InputError: if a model set can't be imported.
+        InputError: if a model set can't be imported, or two packages offer one of the same name.
     """
     return tuple(_model_sets())
 
@@ -64,7 +64,7 @@ def model_names(task: type[Task]) -> tuple[str, ...]:
     """Return the names of a task's models: its own, then those of model sets.
 
     Raises:
-        InputError: if a model set can't be imported.
+        InputError: if a model set can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> "softplus" in model_names(packed_task("identity")), "NALU" in model_names(packed_task("identity"))
@@ -79,7 +79,7 @@ def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
     Raises:
         KeyError: if neither the task nor a model set has this model.
         TypeError: if a model set has the model, and the task's input and output sizes can't be determined.
-        InputError: if a model set can't be imported.
+        InputError: if a model set can't be imported, or two packages offer one of the same name.
     """
     if model in task.model_names:
         return task.model(model)
@@ -90,7 +90,7 @@ def revision_of(task: str) -> str:
     """Return a stable task's name and revision, as used in trial ids; empty for any other task.
 
     Raises:
-        InputError: if the task can't be imported.
+        InputError: if the stable task can't be imported, or two packages offer it.
 
     Example:
         >>> revision_of("identity"), revision_of("mylab.tasks:Spirals")

@@ -17,7 +17,7 @@ def preset_names() -> list[str]:
     """Return the names of all presets, sorted.
 
     Raises:
-        InputError: if a package of presets can't be imported.
+        InputError: if a package of presets can't be imported, or two packages offer presets by the same entry point.
 
     Example:
         >>> "demo" in preset_names()
@@ -30,7 +30,8 @@ def preset_text(name: str) -> str:
     """Return the text of a preset.
 
     Raises:
-        InputError: if no preset has this name, or a package of presets can't be imported.
+        InputError: if no preset has this name, a package of presets can't be imported, or two packages offer presets by
+            the same entry point.
     """
     presets = _presets(offers.names("presets"))
     if name not in presets:

@@ -77,7 +77,7 @@ def vocabulary() -> Vocabulary:
     """Return the general vocabulary joined with those of all installed packages.
 
     Raises:
-        InputError: if a vocabulary can't be imported.
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> vocabulary().titles["hidden_size"], vocabulary().model_symbols["NAC-add"]

@@ -164,7 +164,7 @@ def _write(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _check_same(files: Mapping[str, bytes], folder: Path) -> None:
-    """Check that a folder has the files unchanged, and no other modules."""
+    """Raise InputError unless a folder has the files unchanged, and no other modules."""
     changed = [name for name, content in files.items() if not _holds(folder / name, content)]
     present = (path for path in folder.rglob("*") if path.name.endswith(tuple(all_suffixes())))
     names = (path.relative_to(folder).as_posix() for path in present if path.parent.name != "__pycache__")

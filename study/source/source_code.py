@@ -46,6 +46,7 @@ class SourceCode:
 
         Raises:
             InputError: if the copy was changed, or the cache of code isn't private.
+            OSError: if the cache can't be written.
         """
         return unpacked(self.archive, self.digest, code_cache()) if self.files else None
 

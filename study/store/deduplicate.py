@@ -29,7 +29,8 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
         names: names of the files, for errors.
 
     Raises:
-        ConflictError: if one engine and kind of device gave a trial two different results.
+        ConflictError: if another result of a trial differs from the returned one, though one engine and kind of device
+            gave both.
     """
     table = unified(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):

@@ -79,7 +79,7 @@ def write_export(study: StudyStore, file: Path) -> Export:
         The content of the file; its `notices` name files that were left out.
 
     Raises:
-        InputError: if the file exists or its folder doesn't.
+        InputError: if the file exists or its folder doesn't, or a newer package wrote one of the study's files.
         StoreError: if the store can't be read, or the file can't be written.
     """
     if file.exists() or file.is_symlink():

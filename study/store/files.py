@@ -64,7 +64,7 @@ def open_parquet(where: str, data: bytes, kind: str) -> pq.ParquetFile:
         InputError: if a newer package wrote it.
         StoreError: if an earlier package wrote it and its columns don't match that version.
         UnbelievableError: if this package didn't write it, or its columns don't match the current version.
-        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file.
+        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file with valid metadata.
     """
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
     metadata = file.metadata.metadata or {}
@@ -124,7 +124,7 @@ def version_of(where: object, metadata: Mapping[bytes, bytes]) -> int:
 
 
 def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
-    """Return the provenance in the metadata of a Parquet file.
+    """Return the provenance in the metadata of a Parquet file that `open_parquet` opened.
 
     Raises:
         UnbelievableError: if it isn't a JSON object, or has control characters.
@@ -135,7 +135,7 @@ def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)  # a study's files have few provenances
 def _parsed_provenance(text: bytes) -> bytes:
-    """Return the text of a provenance; raise UnbelievableError if it is invalid."""
+    """Return the text of a provenance; raise ValueError if it isn't JSON, UnbelievableError if otherwise invalid."""
     content = json.loads(text)
     if not isinstance(content, dict):
         raise UnbelievableError("its provenance isn't a JSON object")

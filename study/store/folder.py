@@ -128,7 +128,7 @@ class Folder(ABC):
 
     @abstractmethod
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of everything below a folder, at any depth, by key; 0 if it isn't a file."""
+        """Return the size in bytes of each file below a folder, at any depth, by key; 0 for links and pipes."""
 
     @abstractmethod
     def remove_all(self, keys: Sequence[str]) -> None:
@@ -136,7 +136,7 @@ class Folder(ABC):
 
     @abstractmethod
     def remove_folders(self) -> None:
-        """Remove the folder and its subfolders, if they hold no files."""
+        """Remove the folder and its subfolders, which must hold no files."""
 
     @abstractmethod
     def move(self, key: str, to: str) -> bool:
@@ -147,7 +147,7 @@ class Folder(ABC):
         """Hold the key ``lock`` exclusively over all machines.
 
         Args:
-            notify: called with a sentence if this takes long.
+            notify: called with a sentence if the last holder was killed, or must be watched first.
 
         Raises:
             BusyError: if another process holds it.
@@ -180,7 +180,7 @@ def is_url(root: object) -> bool:
 
 
 def in_order(read: Callable[[str], T], keys: Iterable[str], at_once: int) -> Iterator[tuple[str, T]]:
-    """Read keys in threads, and yield their contents in order, at most `at_once` ahead of the consumer.
+    """Read keys in threads, and yield each key with its content, in order, at most `at_once` ahead of the consumer.
 
     Args:
         read: returns the content of one key.

@@ -112,7 +112,10 @@ def _first_successes(
     curves_of: CurvesOf,
     solved_at_of: SolvedAtOf,
 ) -> dict[int, int | None]:
-    """Return the iteration at which each solved row's trial was solved, by row; rows without a curve are left out."""
+    """Return the iteration at which each solved row's trial was solved, by row, from the cache or from its curve.
+
+    Rows are left out if both are missing, or if the curve lacks a metric of the bounds.
+    """
     rows = np.flatnonzero(solved)
     if not len(rows):
         return {}

@@ -70,7 +70,7 @@ def explained(path: Path, doing: str, let_pass: tuple[type[OSError], ...] = ()) 
 
 
 def _raise_unless_missing(error: OSError) -> None:
-    """Raise a `StoreError` for a folder that can't be listed; another process may have removed it."""
+    """Raise a listing's error as a `StoreError`, unless the folder is gone: another process may have removed it."""
     if not isinstance(error, FileNotFoundError):
         with explained(Path(error.filename), "read"):
             raise error
@@ -260,7 +260,9 @@ class LocalFolder(Folder):
         return []
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each file, by key; links have size 0 and aren't followed.
+        """Return the size in bytes of each file below a folder, at any depth, by key.
+
+        Links, which aren't followed, pipes and the like have size 0.
 
         Raises:
             StoreError: if a folder can't be read.
@@ -310,7 +312,7 @@ class LocalFolder(Folder):
 
     @contextmanager
     def lock(self, notify: Callable[[str], None]) -> Iterator[StudyLock]:
-        """Hold the file ``lock``; the kernel releases it when this process dies.
+        """Hold the file ``lock``, and make the folder if needed; the kernel releases the lock when this process dies.
 
         Args:
             notify: called with a sentence if the last holder was killed.

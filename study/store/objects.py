@@ -76,7 +76,8 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         timing: renewal and takeover times of its lock.
 
     Raises:
-        InputError: if the URL isn't that of an object store, names no bucket, or contains a secret.
+        InputError: if the URL isn't that of an object store, names no bucket, or has a user, a query or a fragment,
+            which may be a secret.
         StoreError: if a required setting or package is missing.
     """
     try:
@@ -305,7 +306,8 @@ class ObjectFolder(Folder):
 
         Raises:
             BusyError: if another process holds it.
-            StoreError: if the store's server ignores conditional writes.
+            InputError: if the bucket doesn't exist.
+            StoreError: if the store can't be reached, refuses the request or ignores conditional writes.
         """
         lease = Lease(self, "lock", self.name, self._timing)
         try:
@@ -368,12 +370,12 @@ class ObjectFolder(Folder):
             return None
 
     def _check_bucket(self, error: FileNotFoundError, key: str) -> None:
-        """Raise an error if the bucket is missing, rather than the object."""
+        """Raise InputError if the bucket is missing, rather than the object."""
         if _NO_BUCKET.search(str(error)):
             raise _sentence(error, self._kind, self.where_is(key), "reach") from None
 
     def _explained(self, key: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Any:
-        """Return `_explained` for a key of this folder; an empty key stands for the folder."""
+        """Return the context that converts obstore's errors about a key; an empty key stands for the folder."""
         return _explained(self._kind, self.where_is(key) if key else self.where, doing, let_pass)
 
 

@@ -59,6 +59,7 @@ class Store:
 
         Raises:
             InputError: if nothing is at its address.
+            StoreError: if the store can't be read.
 
         Example:
             >>> Store("no-such-folder").require()
@@ -132,8 +133,9 @@ class Store:
             The number of adopted trials.
 
         Raises:
-            InputError: if the name leads out of the store's folder.
+            InputError: if the name leads out of the store's folder, or a newer package wrote one of the study's files.
             StoreError: if the study can't be read or written.
+            BusyError: if another driver has taken the study over from that of `into`.
         """
         study, others = into or self.study(name), [other for other in self.studies() if other != name]
         missing = set(trial_ids) - study.done() if others else set()

@@ -262,7 +262,8 @@ class StudyStore:
     def times(self) -> dict[str, float]:
         """Return the time of the last write of the study's files and result files, in seconds since 1970, by key.
 
-        No file is read. Files are replaced, never changed in place, so equal times mean equal content.
+        Lock, attempt and heartbeat are left out. No file is read. Files are replaced, never changed in place, so equal
+        times mean equal content.
 
         Raises:
             StoreError: if the store can't be read.
@@ -431,6 +432,8 @@ class StudyStore:
     def failed_rows(self) -> pa.Table:
         """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each.
 
+        The rows are ordered by trial id.
+
         Raises:
             InputError: if a newer package wrote one of the files.
             StoreError: if a file can't be read.
@@ -476,7 +479,7 @@ class StudyStore:
     def trials_by_code(self) -> dict[str, int]:
         """Return the number of trials with a result other than failed, by their code's identity.
 
-        It is the hyperparameter ``code`` of their cells. Empty if no cell has it.
+        The identity is the hyperparameter ``code`` of their cells. The result is empty if no cell has it.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -509,6 +512,7 @@ class StudyStore:
         Raises:
             ConflictError: if one engine and kind of device gave a trial two different results.
             InputError: if a newer package wrote one of the files.
+            StoreError: if a file can't be read.
         """
         return self._judged(self._results(), are_all=True)
 
@@ -623,7 +627,8 @@ class StudyStore:
             The ids of those trials that the other study has trained to their end; empty if it can't be read.
 
         Raises:
-            StoreError: if this study's files can't be read or written.
+            StoreError: if this study's files can't be read or written, or the other's curves or weights can't be read.
+            InputError: if a newer package wrote the other's curves or weights.
             StudyError: if `check` fails.
         """
         try:
@@ -749,7 +754,7 @@ class StudyStore:
         """Hold the study's lock; once this process dies, another one can take it.
 
         Args:
-            notify: called with a sentence if this takes long.
+            notify: called with a sentence if the last holder was killed, or must be watched first.
 
         Yields:
             The lock; its attribute `lost` tells if another process has taken the study over.

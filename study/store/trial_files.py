@@ -75,7 +75,8 @@ class TrialFiles:
             error: why it failed, with its traceback; empty if it didn't.
 
         Returns:
-            At most one sentence: about wanted files that exceed the limits, or about an error that couldn't be written.
+            At most one sentence: about wanted files that exceed the limits, or about an error that couldn't be written;
+            then no files are removed.
 
         Raises:
             StoreError: if files can't be removed.
@@ -100,7 +101,9 @@ class TrialFiles:
         return () if not unwanted else (_left_out(trial_id, unwanted, self.keep),)
 
     def upload(self, trial_ids: Collection[str]) -> None:
-        """Upload files that changed since the last call, and remove deleted ones; no-op if the store is a folder.
+        """Upload the files to keep that changed since the last call, and remove deleted ones from the store.
+
+        This is a no-op if the store is a folder.
 
         Raises:
             OSError: if a local file can't be read.

@@ -114,7 +114,7 @@ class ValidatedFiles:
         yield from self._believable(batch)
 
     def _believable(self, batch: Sequence[tuple[str, Results | None]]) -> Iterator[tuple[str, pa.Table | None]]:
-        """Yield each key of a batch with its table, or None if missing; move files with invalid rows to quarantine."""
+        """Yield each key of a batch with its table, or None if missing or invalid; move invalid files to quarantine."""
         all_right = are_right([results for _, results in batch if results is not None])
         for key, results in batch:
             is_right = results is not None and (all_right or self._parsed(key, check_results, results) is not None)
@@ -151,7 +151,7 @@ class ValidatedFiles:
             self.notices.append(sentence)
 
     def _read_all(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Yield each key with its bytes, or None if it is missing or not a file."""
+        """Yield each key with its bytes, or None if it is missing, or not a file and so moved to quarantine."""
         for key, content in self._folder.read_all(keys):
             if isinstance(content, NotAFileError):
                 self._quarantine(key, content.reason)

@@ -112,7 +112,7 @@ def imported() -> type[MlflowClient]:
 
 
 def artifacts(uri: str) -> Path | None:
-    """Return the folder for artifacts next to a database file; None for a server with its own."""
+    """Return the folder for artifacts next to a database file; None for a server or another database."""
     path = database(uri)
     return None if path is None else path.absolute().with_name("mlflow-artifacts")
 

@@ -82,7 +82,7 @@ class CellRuns:
             self._unsettled.add(cell_id)
 
     def publish(self, cells: Sequence[CellRun]) -> None:
-        """Update the runs of cells and their trials to the current plan and results.
+        """Update the runs of cells and their trials to the current plan and results, and delete cells' duplicate runs.
 
         Args:
             cells: all planned cells in the plan's order.

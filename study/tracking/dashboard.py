@@ -76,7 +76,7 @@ def links(uri: str | None, study: str, *, address: str | None = None, timeout_s:
     """Return a study's links to the dashboard; arguments as for `links_of`.
 
     Returns:
-        None if MLflow doesn't know the study or doesn't answer.
+        None without tracking, or if MLflow doesn't know the study or doesn't answer in time.
     """
     return links_of(uri, [study], address=address, timeout_s=timeout_s).get(study)
 

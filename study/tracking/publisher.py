@@ -146,7 +146,7 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.counts(counted), kind="counts"))
 
     def queue_cells(self, cells: Sequence[CellRun]) -> None:
-        """Queue the names of the study's cells and the results of their trials."""
+        """Queue an update of the cells' runs: their names, labels and statistics."""
         self._put(_Job(lambda experiment: experiment.publish_cells(cells), kind="cells"))
 
     def queue_charts(self, lines: Callable[[], Sequence[ChartLine]]) -> None:

@@ -23,7 +23,9 @@ _PAGE = 1000  # runs per request; with more, a slow server might exceed MLflow's
 
 
 def published(uri: str, study: str) -> set[str]:
-    """Return the ids of the trials with finished runs in MLflow; failed ones may be tried again.
+    """Return the ids of the trials with finished runs in MLflow; empty if it lacks the study.
+
+    Failed trials aren't included, since they may be tried again.
 
     Raises:
         TrackingError: if MLflow can't be reached.

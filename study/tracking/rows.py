@@ -192,7 +192,7 @@ def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
     """Convert the parameters, metrics and tags of a run back to a result.
 
     Raises:
-        LookupError: if a parameter, metric or tag is missing.
+        LookupError: if the task, model, seed or outcome is missing; other missing values become None.
         ValueError: if one has an impossible value; also TypeError or OverflowError.
     """
     names = _names_from(tags)
@@ -261,6 +261,9 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
     Args:
         tags: the run's tags.
         values: values by metric, then by iteration.
+
+    Raises:
+        KeyError: if the tags lack the trial's id.
     """
     steps = sorted({step for series in values.values() for step in series})
     names = _names_from(tags)
@@ -278,7 +281,7 @@ def cell_params(cell: Cell) -> dict[str, str]:
 
 
 def cell_tags(cell: Cell) -> dict[str, str]:
-    """Return the tags for filters of cells and their trials."""
+    """Return the tags by which cells and trials are filtered: the model, and the size if the cell has one."""
     size = cell.value(_SIZE)
     return {"study.model": cell.model} | ({} if size is None else {f"study.{_SIZE}": _text(size)})
 

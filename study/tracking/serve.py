@@ -76,7 +76,7 @@ def port_for(port: int) -> int:
 
 
 def check_servable(uri: str) -> None:
-    """Check that a database's folder exists, since MLflow would make it and show nothing.
+    """Check that a database file's folder exists, since MLflow would make it and show nothing; no-op for others.
 
     Raises:
         InputError: if it doesn't exist.
@@ -90,7 +90,7 @@ def check_servable(uri: str) -> None:
 
 
 def until_signal(begin: Callable[[], None]) -> None:
-    """Wait for Ctrl-C or SIGTERM. Call it in the main thread.
+    """Wait for Ctrl-C, SIGTERM or SIGHUP. Call it in the main thread.
 
     Args:
         begin: called once the signal handlers are set.
@@ -112,7 +112,8 @@ def serve(uri: str, port: int) -> int:
         port: 1..65535.
 
     Returns:
-        The server's exit code, at least 1; 0 if a signal ended it.
+        0 if a signal to this process ended it; else the server's exit code, negative if a signal killed the server, and
+        1 in place of 0.
     """
     command, environment = ui_command(uri, port=port)
     path = database(uri)

@@ -22,7 +22,8 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
         are_points: take the completed trials as points, in place of the ranges.
 
     Raises:
-        InputError: if the storage or study doesn't exist, the study has no trials, or `storage` holds a password.
+        InputError: if the storage or study doesn't exist or can't be read, `name` is None although there are several,
+            the study has no trials, a seed isn't valid, or `storage` holds a password.
     """
     check_no_secret(storage, "--from-optuna")
     study = read_optuna_study(storage, name)

@@ -228,7 +228,8 @@ def study_of_sweep(
         command: the program that a trial runs, in place of the sweep's; None for the sweep's.
 
     Raises:
-        InputError: if the function or the program in `command` doesn't exist or fails.
+        InputError: if the function or the program in `command` doesn't exist or fails, or `command` is empty, can't be
+            split into words or needs a shell.
     """
     keys, metrics, remarks = _call_lines(name, sweep, folder, train, command)
     directions = _directions(sweep, metrics)

@@ -23,7 +23,8 @@ def sweep_of_tune(path: Path) -> Sweep:
         path: path of the JSON file.
 
     Raises:
-        InputError: if the file can't be read or isn't a table, or a space is unknown or has invalid arguments.
+        InputError: if the file can't be read or isn't a table with entries, a space is unknown or its arguments are
+            wrong, or a seed isn't valid.
     """
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not content:

@@ -38,7 +38,7 @@ def sweep_of_wandb(path: Path) -> Sweep:
         path: path of ``sweep.yaml``.
 
     Raises:
-        InputError: if it can't be read, or isn't a sweep configuration.
+        InputError: if it can't be read, isn't a valid sweep configuration, or has an invalid seed.
     """
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not isinstance(content.get("parameters"), Mapping):
@@ -119,7 +119,10 @@ def _grid_values(distribution: str, numbers: Mapping[str, Any]) -> list[Any]:
 
 
 def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list[str]) -> Domain:
-    """Return the range of a distribution; normal ones become uniform, with a note. Raise ValueError for others."""
+    """Return the range of a distribution; normal ones become uniform, with a note.
+
+    Raise ValueError if the distribution is unknown, or its limits are missing or wrong.
+    """
     if distribution in ("normal", "q_normal", "log_normal", "q_log_normal"):
         mu, sigma = numbers.get("mu", 0), numbers.get("sigma", 1)
         low, high = mu - 2 * sigma, mu + 2 * sigma

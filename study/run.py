@@ -221,6 +221,8 @@ class Run:
     def extend(self) -> list[Trial]:
         """Extend the plan by the stored results, and return its trials without a result or an attempt in this run.
 
+        Results of equal trials are adopted from other studies of the store first.
+
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
             BusyError: if another driver has taken the study over.
@@ -236,7 +238,7 @@ class Run:
                 return pending
 
     def conclude(self) -> Ending:
-        """Report and publish a finished study, unless its report and MLflow are current, and return the ending.
+        """Print a finished study's results, report and publish them unless report and MLflow are current.
 
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
@@ -366,7 +368,7 @@ class Run:
         return formed.bundles, formed.shares
 
     def publish(self, finished: bool) -> StudyResults:
-        """Report and publish the study's results, and return them.
+        """Report and publish the study's results, if any trial is done, and return them.
 
         Args:
             finished: True if training came to its end; if it was stopped, a store that is away isn't waited for.
@@ -429,6 +431,8 @@ class Run:
 
 def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Console) -> list[Trial]:
     """Return the trials without a result, after adopting results from other studies of the store.
+
+    A trial that was stopped early has a result only if the study prunes trials.
 
     Args:
         plan: the study's plan.

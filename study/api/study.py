@@ -489,10 +489,10 @@ class Study:
         return parse_spec(folder.read_spec(), source=folder.spec_where, folder=Path(), identify=identify)
 
     def adopt(self, *, undo: bool = False) -> Adoption:
-        """Declare the results of earlier code valid for the current code; nothing is trained or rewritten.
+        """Declare the results of earlier code valid for the current code; no result is trained or rewritten.
 
         The current code is that of the study's file or, if the study was opened, that of the working folder. The store
-        records who declared it, and when.
+        records who declared it, and when, and gets the current code and study file.
 
         Args:
             undo: revoke the declaration for the current code.

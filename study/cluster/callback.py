@@ -158,13 +158,13 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
             self._notify(wait)
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-        """Permit a worker to be silent while it starts."""
+        """Register a worker, and permit it to be silent while it starts."""
         worker = _worker_of(trial)
         self._trials[worker] = trial
         self._last_report_at[worker] = time.monotonic() + max(0.0, _PREPARED_S - self._silent_after_s)
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Pass on the events of a worker's report."""
+        """Record a sign of life of a worker, and pass on the events of its report."""
         worker = _worker_of(trial)
         self.reported = True
         self.workers.add(result["worker"])

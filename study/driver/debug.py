@@ -72,7 +72,10 @@ def _run_program(engine: ProgramEngine, trial: Trial, console: Console) -> bool:
 
 
 def _call_function(engine: FunctionEngine, trial: Trial, console: Console) -> bool:
-    """Call a trial's function and print its steps; return False after printing its error."""
+    """Call a trial's function and print its steps; if it fails, print the error, open a debugger, and return False.
+
+    The debugger opens only on a terminal. Raise InputError if the function can't be imported.
+    """
     folder = engine.code.folder()
     call = FunctionCall(
         folder.load(parse_import_string(engine.function)),

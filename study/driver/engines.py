@@ -261,7 +261,11 @@ def _proven(engines: Engines, plan: Plan) -> Engines:
 
 
 def _with_device(options: Options, own: Engine | None) -> Options:
-    """Return options with the device of a study's own engine; raise InputError if they ask for another."""
+    """Return options with the device of a study's own engine; unchanged without one.
+
+    Packed tasks train on the requested device, by default on the CPU. Raise InputError if the options and the file of
+    a function or program name different devices.
+    """
     # A training function's study file names the device. Packed tasks train on a GPU only on request: no measurement
     # shows that they are faster there.
     if as_packed(own) is not None:

@@ -72,7 +72,7 @@ class Client:
         return bool(self._headers)
 
     def check(self) -> None:
-        """Check that a Ray dashboard of a supported version answers.
+        """Check that a Ray dashboard of a supported version answers, and set `ray_version` to its version.
 
         Raises:
             ClusterError: if not.

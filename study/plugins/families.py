@@ -33,7 +33,8 @@ def family_named(task: str) -> Family:
     """Return the family that an installed package offers for a task.
 
     Raises:
-        InputError: if no family or more than one has this task, or the family can't be imported.
+        InputError: if no package or more than one offers this task, or the family can't be imported or isn't a `Family`
+            with this task.
 
     Example:
         >>> family_named("simple") is family_named("arithmetic")

@@ -382,7 +382,7 @@ class StudyStore:
         return table is not None and unfinished.isdisjoint(table["outcome"].to_pylist())
 
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
-        """Return the results and the learning curves of one pack.
+        """Return the results, judged by the store's criterion if it has one, and the learning curves of one pack.
 
         Args:
             pack_id: the pack.

@@ -101,7 +101,7 @@ def check_reachable(uri: str) -> None:
 
 
 def imported() -> type[MlflowClient]:
-    """Import MLflow without its output, and return its client class; this takes seconds."""
+    """Set MLflow's environment variables, import it without its output, and return its client class: takes seconds."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient

@@ -95,7 +95,7 @@ class StudyRun:
             self.before = None
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
-        """Write findings and failures to the descriptions of the run and the experiment, and counts to its tags."""
+        """Write findings and failures to the descriptions of run and experiment, counts to the experiment's tags."""
         self.tag({_NOTE: study_note(self._question, finding, failures)})
         self._tag_experiment(experiment_tags(self._question, finding, counts, failures))
 

@@ -24,7 +24,7 @@ def clip_by_norm(gradients: Sequence[Tensor], largest: float, has_trials: bool =
 
     Returns:
         The clipped gradients, as new tensors. A NaN makes all gradients of its trial NaN, and no others. An infinity
-            becomes NaN, and the other numbers of its trial 0.
+            becomes NaN, and the other numbers of its trial 0. If only a norm overflows, its trial's gradients become 0.
 
     Raises:
         ValueError: if `gradients` is empty, or c > 0 doesn't hold.

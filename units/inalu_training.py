@@ -105,7 +105,8 @@ class INALUTraining:
 
             mean(first half) <= mean(second half) + sd(second half)  and  mean(second half) > `restart_above`
 
-        A trial never restarts before `restart_every`, outside of the window, or with `restart_memory` losses or fewer.
+        Of an odd number of losses, the second half has one more. A trial never restarts before `restart_every` or if
+        that is None, outside of the window, or with `restart_memory` losses or fewer.
 
         Args:
             iteration: the number of this update, from 0 on.

@@ -21,7 +21,7 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
         y_bo = sum_i W_oi x_bi
 
     In memory the batch is the result's innermost axis, [..., out, batch], whatever the layout of `x`. An `x` of that
-    layout isn't copied.
+    layout isn't copied, unless there are trials and the batch isn't a multiple of 16: then it is padded.
 
     Args:
         weight: shape [..., out, in].

@@ -37,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def selu(x: Tensor) -> Tensor:
-    """Compute the SELU: λ x for x > 0, λ α (exp(x) - 1) below.
+    """Compute the SELU: λ x for x > 0, λ α (exp(x) - 1) below, λ = 1.0507 and α = 1.6733.
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
 

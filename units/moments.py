@@ -49,7 +49,7 @@ def nac_mul_power(
     It is a second-order Taylor approximation around z = m and W = 0, independent of v.
 
     Args:
-        c1: factor of the variance, >= 0; the square of W's factor.
+        c1: factor of the variance, >= 0, which isn't checked; the square of W's factor.
         c2: factor of the exponent.
         hidden: H >= 1.
         weight_variance: V >= 0.
@@ -57,7 +57,7 @@ def nac_mul_power(
         epsilon: ε > 0.
 
     Raises:
-        ValueError: if an argument is out of its range.
+        ValueError: if another argument is out of its range.
         OverflowError: if the result exceeds every float.
 
     Example:
@@ -95,7 +95,7 @@ def nac_mul_variance(hidden: int, weight_variance: float, input_mean: float, eps
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if a power in the formula exceeds every float.
 
     Example:
         >>> round(nac_mul_variance(2, 0.1, 1.5), 4), round(nac_mul_variance(2, 0.1, 0.0))
@@ -113,7 +113,7 @@ def nac_mul_limit(input_mean: float, epsilon: float = _EPSILON) -> float:
         epsilon: ε > 0.
 
     Returns:
-        V; infinity where |m| + ε = 1.
+        V; infinity where |m| + ε is 1, or within 1e-8 of it.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -150,7 +150,8 @@ def nac_mul_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if a power in the formula exceeds every float.
+        ZeroDivisionError: if (|m| + ε)⁴ is 0 in float64.
 
     Example:
         >>> [round(nac_mul_gradient(2, 0.1, 1.5, 1 / 12, form=form), 4) for form in ("draft", "final")]
@@ -197,7 +198,7 @@ def nmu_variance(hidden: int, weight_variance: float, input_variance: float, inp
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if a power in the formula exceeds every float.
 
     Example:
         >>> round(nmu_variance(2, 1 / 12, 1.0), 4)
@@ -231,7 +232,7 @@ def nmu_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if a power in the formula exceeds every float.
 
     Example:
         >>> [round(nmu_gradient(2, 1 / 12, 1.0, form=form), 4) for form in ("draft", "final")]

@@ -82,12 +82,15 @@ def nac_initial(
     """Compute initial Ŵ and M̂, U[-r, r], where r solves Var[W] = 2 / max(in + out, 5), or a given variance.
 
     Args:
-        in_features: numbers in.
-        out_features: numbers out.
+        in_features: number of inputs.
+        out_features: number of outputs.
         weight_uniform: float64 numbers on [0, 1), shape [out, in].
         mask_uniform: the same.
         init_variance: variance of W, > 0 and at most `largest_nac_variance`, about 1/2; None for the default.
         unit: the unit's name, for the error message.
+
+    Returns:
+        Ŵ and M̂, float64 [out, in].
 
     Raises:
         ValueError: if the weights can't have that variance.

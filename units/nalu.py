@@ -58,8 +58,8 @@ def gate_initial(in_features: int, out_features: int, uniform: Tensor) -> Tensor
     """Compute initial G: Xavier uniform with gain 1.
 
     Args:
-        in_features: numbers in.
-        out_features: numbers out.
+        in_features: number of inputs.
+        out_features: number of outputs.
         uniform: float64 numbers on [0, 1), shape [out, in].
 
     Example:

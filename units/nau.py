@@ -37,8 +37,8 @@ def nau_initial(
     """Compute initial weights U[-r, r]: r = min(1/2, sqrt(6 / (in + out))), or sqrt(3 Var) for a given variance.
 
     Args:
-        in_features: numbers in.
-        out_features: numbers out.
+        in_features: number of inputs.
+        out_features: number of outputs.
         uniform: float64 numbers on [0, 1), shape [out, in].
         init_variance: > 0 and at most 1/3; None for the default.
         unit: the unit's name, for the error message.

@@ -36,7 +36,7 @@ def nmu(x: Tensor, weight: Tensor) -> Tensor:
 def nmu_normalized(x: Tensor, weight: Tensor) -> Tensor:
     """Multiply inputs scaled to unit variance, and scale back: y_o = NMU(x / c)_o c^(sum_i W_oi), c = std of x.
 
-    It equals `nmu` at W in {0, 1}. A constant input isn't scaled.
+    It equals `nmu` at W in {0, 1}. The std is that of a sample, with n - 1. A constant input isn't scaled.
 
     Source: an early draft of Madsen & Johansen, "Neural Arithmetic Units", 2020.
 

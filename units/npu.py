@@ -104,7 +104,7 @@ def npu_initial(sizes: Sizes, uniform: Tensor, init_variance: float | None, unit
     With few inputs and outputs the default is wider than [-1, 1]: ±1.414 for 2 inputs and 1 output.
 
     Args:
-        sizes: numbers in, numbers out.
+        sizes: numbers of inputs and outputs.
         uniform: float64 numbers on [0, 1), shape [out, in].
         init_variance: > 0; None for the default.
         unit: the unit's name, for the error message.

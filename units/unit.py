@@ -22,8 +22,8 @@ class Unit(nn.Module, ABC):
     """A layer of neural arithmetic, for one trial or for many at once.
 
     Args:
-        in_features: numbers in, >= 1.
-        out_features: numbers out, >= 1.
+        in_features: number of inputs, >= 1.
+        out_features: number of outputs, >= 1.
         trials: None for a plain layer; otherwise every parameter has a leading axis of that many trials.
         init_variance: variance of the initial effective weights; None for the unit's default. Gates don't depend on it.
         bounds: ``clipped``: call `clip_` after every optimiser step; ``regularized``: bounded weights are
@@ -105,8 +105,8 @@ class Unit(nn.Module, ABC):
         """Compute the initial value of every parameter of one trial, as a pure function of uniform numbers.
 
         Args:
-            in_features: numbers in.
-            out_features: numbers out.
+            in_features: number of inputs.
+            out_features: number of outputs.
             uniform: returns float64 numbers uniform on [0, 1) for a parameter's index and shape.
             init_variance: as for the unit.
             dtype: dtype of the result; the computation is in float64.
@@ -115,7 +115,7 @@ class Unit(nn.Module, ABC):
             Each parameter's value by name, without a trial axis.
 
         Raises:
-            ValueError: if the unit's weights can't have that variance; the message gives the largest possible.
+            ValueError: if the unit's weights can't have that variance, or their variance can't be chosen.
         """
         shape = (out_features, in_features)
         values = cls.initial_values(shape[::-1], lambda index: uniform(index, shape), init_variance)
@@ -127,7 +127,7 @@ class Unit(nn.Module, ABC):
         """Compute the values of `initial` before their conversion to `dtype`.
 
         Args:
-            sizes: numbers in, numbers out.
+            sizes: numbers of inputs and outputs.
             uniform: returns float64 numbers uniform on [0, 1), shape [out, in], for a parameter's index from 0 on.
             init_variance: as for the unit.
 
@@ -135,12 +135,12 @@ class Unit(nn.Module, ABC):
             Each parameter's value by name, in the parameters' order.
 
         Raises:
-            ValueError: if the unit's weights can't have that variance; the message gives the largest possible.
+            ValueError: if the unit's weights can't have that variance, or their variance can't be chosen.
         """
 
     @abstractmethod
     def effective_weights(self) -> list[Tensor]:
-        """Return the effective weights W, each of shape [..., out, in]; gates and biases aren't included."""
+        """Return the effective weights W, no gates or biases, each [..., out, in]; for an NMRU [..., out, 2 in]."""
 
     @property
     def limits(self) -> dict[str, tuple[float, float]]:

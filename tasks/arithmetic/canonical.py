@@ -64,7 +64,10 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
 
 
 def task_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task's constructor arguments, without ``uniform`` and those that its distribution doesn't use."""
+    """Return the given values that the task's constructor takes.
+
+    The distribution ``uniform`` is left out, as are means and deviation unless the distribution is ``normal``.
+    """
     given = {name: values[name] for name in TASK_NAMES if name in values}
     if given.get("distribution") == "uniform":
         del given["distribution"]
@@ -80,7 +83,10 @@ def _iterations(task: str, input_size: int) -> int:
 
 
 def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the weights' bounds; empty for a model without bounded weights."""
+    """Return the cell's fields for the weights' bounds, and if ``regularized`` for the out-of-bounds regulariser.
+
+    They are empty for a model without bounded weights.
+    """
     if not model.has_bounds:
         return {}
     mode = values.get("bounds", "clipped")
@@ -118,7 +124,7 @@ def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cell's fields for the L1 penalty, by default as published for a one-layer model, else off.
 
-    Without a first strength, the last one applies from the start.
+    A given last strength replaces both published ones. Without a first strength, the last one applies from the start.
     """
     published = l1_strengths(model.first, operation) if model.second is None else None
     first, last = published or (None, None)
@@ -151,7 +157,7 @@ def optimizer(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def success(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the success criterion: a given threshold replaces the computed one."""
+    """Return the cell's fields for the success criterion: a given threshold replaces ε, by default 1e-5."""
     threshold = values.get("success_threshold")
     epsilon = values.get("success_epsilon", 1e-5) if threshold is None else None
     return {"success_epsilon": epsilon, "success_threshold": threshold}

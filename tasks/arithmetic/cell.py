@@ -229,7 +229,7 @@ def typed_cell(cell: Content) -> ArithmeticCell:
 
     Raises:
         KeyError: if it lacks ``hidden_size``.
-        TypeError: if another value is missing or isn't a field of `ArithmeticCell`.
+        TypeError: if another value without a default is missing, or a value isn't a field of `ArithmeticCell`.
     """
     hidden_size = cell.values["hidden_size"]  # None: only an output layer
     values = {**cell.values, "hidden_size": 1 if hidden_size is None else hidden_size}

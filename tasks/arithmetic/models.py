@@ -67,7 +67,9 @@ class Model:
 
     @property
     def largest_init_variance(self) -> float:
-        """The largest variance possible for the initial weights of all layers; infinity without a limit.
+        """The largest variance possible for the initial weights of all layers.
+
+        It is infinity without a limit, and 0 if it can't be chosen.
 
         Example:
             >>> round(MODELS["NMU"].largest_init_variance, 4)

@@ -28,7 +28,8 @@ class Network(nn.Module):
         dtype: of the parameters; None for torch's default.
 
     Raises:
-        ValueError: if a size is below 1 or the variance is impossible.
+        ValueError: if a size is below 1, or the variance or `bounds` is impossible.
+        KeyError: if a unit is unknown, or its code isn't available.
 
     Example:
         >>> from tasks.arithmetic import MODELS

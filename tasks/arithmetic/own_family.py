@@ -74,7 +74,7 @@ class OwnUnitsFamily(ArithmeticFamily):
         return OwnUnitsFamily({name: class_.traits for name, class_ in classes.items()}, code, aliases)
 
     def from_declared(self, content: Mapping[str, Any]) -> Family:
-        """Return the family from the content of a `to_json` text.
+        """Return the family from the content of a `to_json` text, and register its units' traits.
 
         Raises:
             ValueError: if an entry is missing or of a wrong type, or a unit has unknown bounds.
@@ -106,7 +106,11 @@ class OwnUnitsFamily(ArithmeticFamily):
             yield names, message.replace(self._model_key(model), model)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one."""
+        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one.
+
+        Raises:
+            KeyError: if the model is unknown.
+        """
         reason = super().why_without_effect(name, task, self._model_key(model), values)
         return None if reason is None else reason.replace(self._model_key(model), model)
 

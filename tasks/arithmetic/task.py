@@ -234,13 +234,13 @@ class ArithmeticTask:
         return inside.astype(np.float32), np.diff(edges)
 
     def target(self, sums: Tensor) -> Tensor:
-        """Combine the subsets' sums.
+        """Combine the subsets' sums by the operation.
 
         Args:
             sums: shape [..., subsets, batch].
 
         Returns:
-            [..., 1, batch].
+            [..., 1, batch]; NaN for ``root`` of a negative sum.
         """
         first, *others = (sums[..., j : j + 1, :] for j in range(self.subsets))
         match self.operation:
@@ -316,8 +316,8 @@ def check_range(name: str, range_: Range) -> None:
     """Check that a range is one interval, or two of equal width.
 
     Raises:
-        ValueError: if it has no or more than two intervals, the widths differ, or low < high, both finite, doesn't
-            hold.
+        ValueError: if it doesn't have one or two intervals, an end isn't finite, low < high doesn't hold, or the
+            widths differ by more than 1e-6 of the larger.
     """
     if not 1 <= len(range_) <= 2:
         raise ValueError(f"{name} must have one or two intervals, but got {len(range_)}")

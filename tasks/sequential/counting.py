@@ -154,7 +154,7 @@ class Counting(Task):
 
     @property
     def most_in_pack(self) -> int:
-        """One trial for a convolutional network, since larger packs are slower; else the default."""
+        """The most trials of a pack: 1 with a convolutional network, as larger packs are slower; else the default."""
         return MOST_IN_PACK if self.images == "digits" else 1
 
     @property
@@ -215,7 +215,7 @@ class Counting(Task):
         return part.pixels, {name: part.labels[window] for name, window in windows.items()}, windows
 
     def _windows(self, purpose: Purpose, images: int, length: int) -> Tensor:
-        """Return indices of the sequences' images, int64 [sequences, length], independent of the other lengths."""
+        """Draw indices of the sequences' images, int64 [sequences, length]; at length 1, return each image once."""
         if length == 1:
             return torch.arange(images)[:, None]
         return Stream([EVALUATION_SEED], length, purpose).integers(images, self.evaluation_rows, length)

@@ -160,7 +160,10 @@ class SequenceOfImages(nn.Module):
             windows: indices of each sequence's images, each int64 [sequences, length].
 
         Returns:
-            Outputs for each of `windows`, [sequences, length], and λ_z R_z of the last, a scalar.
+            Outputs for each of `windows`, [sequences, length], and λ_z R_z of the last one, a scalar.
+
+        Raises:
+            TypeError: if λ_z isn't 0, and the cell's unit has no such regulariser.
         """
         numbers = read_in_chunks(self.images, images).squeeze(-1)
         outputs = []
@@ -196,8 +199,8 @@ def input_regulariser(unit: Unit, inputs: Tensor) -> Tensor:
 
         multiplying: R_z = mean_i (1 - W_i)(1 - x̄_i)²,    adding: R_z = mean_i (1 - abs(W_i)) x̄_i²
 
-    x̄ is the mean input. For a NAC• with weights of an NMU, it is the mean of log(abs(x) + ε). The formula pulls that to
-    1, as published, although the identity is 0 in log space.
+    x̄ is the mean input. For a NAC• with weights of an NMU, it is the mean of log(abs(x) + 1e-7). The formula pulls that
+    to 1, as published, although the identity is 0 in log space.
 
     Source: Madsen & Johansen, "Neural Arithmetic Units", ICLR 2020.
 
@@ -336,7 +339,7 @@ class Sequential(Task):
 
     @property
     def most_in_pack(self) -> int:
-        """One trial for a convolutional network, since larger packs are slower; else the default."""
+        """The most trials of a pack: 1 with a convolutional network, as larger packs are slower; else the default."""
         return MOST_IN_PACK if self.images == "digits" else 1
 
     @property
@@ -414,8 +417,9 @@ class Sequential(Task):
     def measure(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
         """Compute MSE and R² of validation sequences, or three errors at each test length.
 
-        These are the MSE, the squared difference of logarithms (of numbers of at least 1e-7), and the error after the
-        last image relative to the target, or to 1 if that is larger. Errors above 1e30 or not finite become 1e30.
+        These are the MSE, the squared difference of logarithms (of values clamped to at least 1e-7), and the error
+        after the last image relative to the target, or to 1 if that is larger. Errors above 1e30 or not finite become
+        1e30.
         """
         metrics: dict[str, Tensor] = {}
         for (name, labels), predicted in zip(batch[1].items(), outputs[0], strict=True):

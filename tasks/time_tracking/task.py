@@ -236,7 +236,7 @@ class TimeTracking(Task):
         return self._episodes(stream, times, self._steps(possible_times))
 
     def _episodes(self, stream: Stream, times: Tensor, steps: int) -> Episodes:
-        """Draw the agents' cells, and targets within reach, each equally likely."""
+        """Draw episodes: agents' cells, targets within reach, each equally likely, and numbers that sample actions."""
         cells, reachable = map(on_device, _distances(self.side))
         agents = stream.integers(len(cells), len(times))
         possible = reachable[agents, times.clamp(max=reachable.shape[1] - 1)].cumsum(-1)

@@ -194,7 +194,7 @@ def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cel
 
     Raises:
         KeyError: if the task or the model is unknown.
-        ValueError: if the operation is unknown.
+        ValueError: if the operation is unknown, or the task doesn't have it.
 
     Example:
         >>> trained_cell("simple", "mul", "NMU", 2).value("iterations")
@@ -207,7 +207,7 @@ def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cel
 def matches(cell: Cell, row: Published) -> bool:
     """Return True if a cell repeats a published cell in everything that the published protocol fixes.
 
-    A sparsity schedule that starts after the last iteration counts as off. A best-step window longer than the run
+    A sparsity schedule that starts at the last iteration or later counts as off. A best-step window longer than the run
     counts as the full run. `stop: when_decided` doesn't change outcomes.
     """
     if cell.task not in _TASKS:

@@ -73,7 +73,7 @@ def optimizer(cell: ArithmeticCell) -> str:
 
 
 def penalties(cell: ArithmeticCell, signs: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that add the regularisers to the loss.
+    """Yield the lines that add the regularisers to the loss; no line if all are off.
 
     Args:
         cell: the trial's cell.
@@ -123,7 +123,7 @@ def _l1_strength(cell: ArithmeticCell) -> str:
 
 
 def limits(cell: ArithmeticCell) -> Iterator[str]:
-    """Yield the lines that limit the gradient; none without a limit."""
+    """Yield the lines that limit the gradient; no line if the cell has no limit."""
     if cell.clip_norm is not None:
         yield f"torch.nn.utils.clip_grad_norm_(network.parameters(), {cell.clip_norm!r})"
     if cell.clip_value is not None:
@@ -131,7 +131,7 @@ def limits(cell: ArithmeticCell) -> Iterator[str]:
 
 
 def restart(cell: ArithmeticCell, of_name: Mapping[str, ScriptLayer]) -> Iterator[str]:
-    """Yield the lines that restart an iNALU; none if the cell has no restarts.
+    """Yield the lines that restart an iNALU; no line if the cell has no restarts.
 
     Args:
         cell: the trial's cell.

@@ -139,7 +139,7 @@ def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
 
     Args:
         curve: the stored curve, with at least one evaluation.
-        solved_at: an iteration to include, with the evaluation before it; None for none.
+        solved_at: iteration of an evaluation to include, with the evaluation before it; None to include no such pair.
     """
     last = len(curve.iteration) - 1
     places = {round(last * (i / (_EVALUATIONS - 1)) ** 2) for i in range(_EVALUATIONS)}

@@ -145,7 +145,10 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithm_back(x, slope):  # type: ignore[no-untyped-def]
-    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), l̄ = slope; at x = 0, 0, or NaN if l̄ / 1e-7 isn't finite."""
+    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), where l̄ is `slope`.
+
+    At x = 0 the result is 0, or NaN if l̄ / 1e-7 isn't finite.
+    """
     zero = type(x)(0)
     share = slope / (abs(x) + type(x)(_LOG_EPSILON))
     share = where(x < zero, -share, share)
@@ -221,9 +224,9 @@ def sparsity_strength(iteration, start, length, full, exponential):  # type: ign
 
 @inlined
 def sparsity_strength_in_float32(iteration, start, inverse_length, full, exponential):  # type: ignore[no-untyped-def]
-    """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, the others float32.
+    """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, `exponential` bool, the others float32.
 
-    Between start and end it differs from `sparsity_strength` by float32 rounding, so replacing one by the other would
+    While λ grows, it differs from `sparsity_strength` by float32 rounding, so replacing one by the other would
     change results. Kernels avoid float64: many GPUs compute it at 1/32 of the speed of float32 or slower.
     """
     ramp, one = np.float32(0), np.float32(1)

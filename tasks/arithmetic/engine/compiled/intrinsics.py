@@ -70,7 +70,7 @@ def where(typing: Any, condition: Any, a: Any, b: Any) -> Any:
 
 
 def _in_float32(name: str) -> Any:
-    """Build the call of one of LLVM's own functions of a float32."""
+    """Return the code generator of an intrinsic that calls LLVM's own function `name` of a float32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(ir.FloatType(), [ir.FloatType()])

@@ -101,7 +101,8 @@ class FusedEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            ValueError: if the checkpoint is of other trials or of another engine.
+            ValueError: if the checkpoint is of other trials or of another engine, or a success threshold can't be
+                computed.
             DeviceError: if the device isn't ``cpu``.
         """
         if device != "cpu":

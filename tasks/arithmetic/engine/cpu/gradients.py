@@ -287,7 +287,7 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
-    """Add Wᵀ z̄ sign(x) / (|x| + ε) to x_grad; `spare` is scratch."""
+    """Add Wᵀ z̄ sign(x) / (|x| + 1e-7) to x_grad; `spare` is scratch."""
     spare[:] = 0
     back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):

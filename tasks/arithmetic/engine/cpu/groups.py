@@ -97,7 +97,7 @@ class _Requirements:
 
 
 def _round_up(counts: Any) -> Any:
-    """Round counts up to full vectors."""
+    """Round counts up to multiples of `LANES`."""
     return -(-counts // LANES) * LANES
 
 
@@ -210,7 +210,7 @@ def _places(
     required: _Requirements, shape: npt.NDArray[np.int64], rows: npt.NDArray[np.int64],
     flat: npt.NDArray[np.int64], begins: tuple[int, int, int], others_at: int,
 ) -> npt.NDArray[np.int64]:  # fmt: skip
-    """Compute the places of each trial's numbers, [trials, PLACES]."""
+    """Compute the places of each trial's numbers in its group's arrays, int64 [trials, PLACES]; see `Layer`."""
     n, hidden = required.inputs, required.hidden[shape]
     x, logs, factors = (begin + rows[:, k] * n for k, begin in enumerate(begins))
     counts = required.products[shape] > 0

@@ -109,7 +109,10 @@ def _clear(to):  # type: ignore[no-untyped-def]
 
 @internal
 def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
-    """Write a layer's effective weights, bias and factors, given its parameters p in the unit's own order."""
+    """Write a layer's effective weights, bias and factors, given its parameters p in the unit's own order.
+
+    A no-op for NOTHING.
+    """
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs
@@ -146,7 +149,7 @@ def set_weights(code, layer, p):  # type: ignore[no-untyped-def]
 
 @internal
 def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
-    """Zero the gradients of a layer's effective weights and bias."""
+    """Zero the gradients of a layer's effective weights and bias; a no-op for NOTHING."""
     if code.family == NOTHING:
         return
     _clear(_flat_gradient(layer, layer.first))
@@ -159,7 +162,7 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
-    """Compute the gradients of the parameters from those of the effective weights, and write them to `p_grad`."""
+    """Write the parameters' gradients to `p_grad`, from those of the effective weights; a no-op for NOTHING."""
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs
@@ -279,7 +282,7 @@ def backward(code, layer, x, room, at, ones, y, y_grad, x_grad):  # type: ignore
         ones: ones, [1, rows].
         y: output.
         y_grad: its gradient, [out, rows].
-        x_grad: added to, [in, rows].
+        x_grad: added to, [in, rows]; for NOTHING overwritten by `y_grad`.
     """
     rows = x.shape[1]
     w, d = _weight(layer, layer.first), _gradient(layer, layer.first)

@@ -53,7 +53,7 @@ class Stack(NamedTuple):
 
 @forced
 def next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
-    """Return the next `Stack`: as many trials from `first` on as have `most` rows of sums, at least one."""
+    """Return the next `Stack`: as many trials from `first` on as have at most `most` rows of sums, but at least one."""
     last, sums, log_sums = first, 0, 0
     while last < end:
         s = groups.order[last]

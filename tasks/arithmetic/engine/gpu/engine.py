@@ -68,7 +68,7 @@ class GpuEngine(ArithmeticEngine):
         return 4 * (trials * (3 * layout.parameters + 64) + evaluated) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that the current device trains at once, in full blocks; None without a device.
+        """Count the trials that the current device trains at once in full blocks; None if emulated or without a device.
 
         A block is full if its trials have equal seeds and interpolation ranges. If all trials differ in these, as many
         or a few more fit.
@@ -96,7 +96,8 @@ class GpuEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            ValueError: if the checkpoint is of other trials or of another engine.
+            ValueError: if the checkpoint is of other trials or of another engine, or a success threshold can't be
+                computed.
             DeviceError: if the device isn't available or doesn't suit the engine, or its memory doesn't suffice.
         """
         if self._emulated:
@@ -131,7 +132,7 @@ def _installed() -> bool:
 
 
 def _shape(cell: Cell) -> Shape:
-    """Make the shape of a cell without update rules; they take no memory."""
+    """Make the shape of a cell, without its update rules, on which neither the layout nor the memory depends."""
     typed = typed_cell(cell)
     first, second = typed.network.first, typed.network.second
     units = (CODES[first], NO_LAYER if second is None else CODES[second])

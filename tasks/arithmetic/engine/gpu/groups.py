@@ -29,7 +29,7 @@ def deal(which: npt.NDArray[np.uint64], rows: npt.NDArray[np.int64], most: int) 
     """Assign trials to blocks of trials that see the same rows: as few blocks as possible, of about equal size.
 
     Args:
-        which: places of trials in their pack, in any order.
+        which: places of trials in their pack, at least one, in any order.
         rows: result of `same_rows` for the pack.
         most: largest number of trials of a block, >= 1.
 

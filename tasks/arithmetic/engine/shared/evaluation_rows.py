@@ -49,6 +49,9 @@ def draw_rows(
         cell: cell with the numbers of rows and features.
         purpose: validation or test.
         keys: key of each source; None for the rows that all trials share.
+
+    Raises:
+        ValueError: if a distribution isn't possible on its range; see `check_source`.
     """
     x = np.empty((len(sources), cell.input_size, cell.evaluation_rows), np.float32)
     of_sources = [EVALUATION_SEED] * len(sources) if keys is None else keys
@@ -99,6 +102,9 @@ class EvaluationRows:
         task: the trials' task.
         masks: each trial's subsets, float32 [trials, subsets, features].
         keys: key of each trial's rows; None for the rows that all trials share.
+
+    Raises:
+        ValueError: if a distribution isn't possible on its range; see `check_source`.
     """
 
     def __init__(

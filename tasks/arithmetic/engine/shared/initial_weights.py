@@ -31,7 +31,7 @@ KINDS = ("weight", "first", "second")
 
 
 def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") -> dict[str, npt.NDArray[Any]]:
-    """Select the arrays whose names begin with a prefix, and replace the prefix.
+    """Select the arrays whose names begin with a prefix, and replace the prefix by `new`, or by default remove it.
 
     Example:
         >>> list(under({"part/weight/first.weight": np.ones(1), "score/best": np.ones(1)}, PREFIX + "weight/"))

@@ -76,7 +76,8 @@ class ArithmeticTraining(SlicedTraining):
         checkpoint: the checkpoint to continue from, or None.
 
     Raises:
-        ValueError: if the checkpoint belongs to other trials or to another engine.
+        ValueError: if the checkpoint belongs to other trials or to another engine, or a success threshold can't be
+            computed.
     """
 
     _scores: ArithmeticScores

@@ -59,7 +59,7 @@ class Batches:
             self._x = torch.empty((len(seen), features, rows))
 
     def inputs(self, iteration: int) -> Tensor:
-        """Draw an iteration's inputs, [trials, features, batch]; the next draw overwrites them."""
+        """Draw an iteration's inputs, [trials, features, batch]; the next draw may overwrite them."""
         self._drawn = self._draw(iteration)
         if self._of_trial is None:
             return self._drawn

@@ -53,7 +53,7 @@ class TorchEngine(ArithmeticEngine):
         return 4 * (trials * (batch + targets + weights) + shared) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that fit into 80 % of the GPU's free memory, by training a few; None without a GPU."""
+        """Count the trials that fit into 80 % of the GPU's free memory, >= 1, by training a few; None without a GPU."""
         if not torch.cuda.is_available():
             return None
 
@@ -70,7 +70,8 @@ class TorchEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            ValueError: if the checkpoint is of other trials or of another engine.
+            ValueError: if the checkpoint is of other trials or of another engine, or a success threshold can't be
+                computed.
             DeviceError: if the device isn't available, or its memory doesn't suffice.
         """
         check_device(device)

@@ -40,6 +40,7 @@ class OwnUnitsEngine(TorchEngine):
 
         Raises:
             InputError: if the code can't be loaded, or can't train the cell.
+            OSError: if the copy of the code can't be written.
         """
         self._import()
         super().prepare(cell)
@@ -48,7 +49,10 @@ class OwnUnitsEngine(TorchEngine):
         """Import the units, and begin a pack or continue it; see `TorchEngine.start`.
 
         Raises:
-            InputError: if the code can't be loaded, and as for `TorchEngine.start`.
+            InputError: if the code can't be loaded.
+            OSError: if the copy of the code can't be written.
+            ValueError: as for `TorchEngine.start`.
+            DeviceError: as for `TorchEngine.start`.
         """
         self._import()
         return super().start(pack, device=device, checkpoint=checkpoint)

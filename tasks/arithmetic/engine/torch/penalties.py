@@ -75,7 +75,7 @@ class Penalties:
             mse: the last validation MSE, float32 [trials], if `asks_for_losses`; else None.
 
         Returns:
-            Each penalty and its strength; empty if nothing is penalised in this iteration.
+            Each penalty and its strength, which may be 0; empty if nothing is penalised in this iteration.
         """
         if self._is_plain:
             return []

@@ -57,7 +57,7 @@ def nac_mul_power(
         epsilon: ε > 0.
 
     Raises:
-        ValueError: if another argument is out of its range.
+        ValueError: if `hidden`, `weight_variance`, `input_mean` or `epsilon` is out of its range.
         OverflowError: if the result exceeds every float.
 
     Example:

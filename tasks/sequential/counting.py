@@ -171,7 +171,7 @@ class Counting(Task):
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return validation errors, test errors by length, the accuracy on single images, and the sparsity error."""
+        """Return validation errors, test errors by length, accuracy if length 1 is tested, and the sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),

@@ -271,7 +271,7 @@ def forward(code, layer, x, has_logs, room, at, y):  # type: ignore[no-untyped-d
 
 @internal
 def backward(code, layer, x, room, at, ones, y, y_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Add to the gradients of the effective weights, and to that of the inputs.
+    """Add to the gradients of the effective weights and the bias, and to that of the inputs.
 
     Args:
         code: as given to `forward`, as are `layer`, `x` and `at`.

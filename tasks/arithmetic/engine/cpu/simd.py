@@ -102,12 +102,12 @@ class Matrix:
 
 
 def index(number: int) -> Any:
-    """Make the index of a lane."""
+    """Return a lane's number as an int32 constant of machine code."""
     return ir.Constant(ir.IntType(32), number)
 
 
 def mask(lanes: Sequence[int]) -> Any:
-    """Make a shuffle mask: the lanes to take from two vectors."""
+    """Return a shuffle mask, the lanes to take from two vectors; lanes of the second follow those of the first."""
     return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [index(lane) for lane in lanes])
 
 

@@ -221,7 +221,7 @@ class GpuArrays(PackArrays):
         return result
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Copy weights and optimiser state; each array's first axis is the trial."""
+        """Wait for all updates, and copy weights and optimiser state; each array's first axis is the trial."""
         for array, read in zip(self._arrays.values(), self._blocks.read(), strict=True):
             array[:] = read
         return super().state()

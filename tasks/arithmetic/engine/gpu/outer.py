@@ -82,8 +82,8 @@ def new_products(layout: Layout) -> tuple[Any, Any]:
         gather(t, w, o, turn)
 
     A thread of `spread` takes a row and a slice. It writes slope (x - 1) times the product of the other factors to the
-    trial's own plane. A thread of `gather` takes a feature, and adds the plane's rows to the sums of earlier passes.
-    Arguments are as in `gpu.phases.Phases`.
+    trial's own plane. A thread of `gather` takes features t, t + threads, ..., and adds the plane's rows to the sums of
+    earlier passes. Arguments are as in `gpu.phases.Phases`.
     """
     rows, slices, hidden = layout.rows, layout.slices, layout.shape.hidden
     at_inputs, at_factors = layout.at_inputs, layout.at_factors

@@ -41,7 +41,7 @@ def under(arrays: Mapping[str, npt.NDArray[Any]], prefix: str, new: str = "") ->
 
 
 def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]:
-    """Draw every parameter of every trial, with moments of 0.
+    """Draw every parameter of every trial, with moments of 0; see `two_negative` for cells with `init_signs`.
 
     Args:
         trials: trials of equal tensor shape.
@@ -49,6 +49,10 @@ def initial_state(trials: Sequence[Trial]) -> dict[str, npt.NDArray[np.float32]]
     Returns:
         Float32 [trials, ...] under ``part/KIND/LAYER.PARAMETER``, where KIND is one of `KINDS` and LAYER is ``first``
             or ``second``; in the order of the network's parameters.
+
+    Raises:
+        KeyError: if a unit is unknown, or its code isn't available.
+        ValueError: if a unit's weights can't have the cell's `init_variance`.
 
     Example:
         >>> from study.spec.cells import canonical_cell

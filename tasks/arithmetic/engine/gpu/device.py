@@ -234,7 +234,7 @@ def registers_of(layout: Layout) -> int:
     """Choose the registers of a thread, up to 255.
 
     A trial of 128 threads gets a fourth of a multiprocessor's registers, one of 256 threads a half, or more if fewer
-    one-trial blocks fit into its shared memory.
+    one-trial blocks fit into the multiprocessor's shared memory.
     """
     properties = Device(torch.cuda.current_device()).properties
     blocks = max(1, min(_WANTED_THREADS // layout.threads, _blocks_by_memory(layout, 1)))

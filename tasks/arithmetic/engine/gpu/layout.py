@@ -64,9 +64,10 @@ def refusal(shape: Shape) -> str | None:
 
 @cache
 def new_layout(shape: Shape) -> Layout:
-    """Choose a block's layout with the most rows at a time, 16 to 128, that the batch and shared memory allow.
+    """Choose a block's layout with the most rows at a time, 16 to 128, for which a trial takes up to 40 KiB.
 
-    With 16 rows it may still exceed the memory; `refusal` checks that.
+    The rows are a power of two, less than twice the batch if above 16. With 16 rows a trial may take more memory, which
+    `refusal` checks.
     """
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)

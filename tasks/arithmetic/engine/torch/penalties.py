@@ -72,7 +72,7 @@ class Penalties:
         Args:
             iteration: number of updates made so far.
             strength: λ of the sparsity regulariser, float32 [trials].
-            mse: the last validation MSE, float32 [trials], if `asks_for_losses`; else None.
+            mse: the last validation MSE, float32 [trials]; required if `asks_for_losses`, else it may be None.
 
         Returns:
             Each penalty and its strength, which may be 0; empty if nothing is penalised in this iteration.

@@ -93,7 +93,7 @@ def step_compiled(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.ND
     """Move the parameters by one step on the CPU, and zero the gradient.
 
     Args:
-        rule: their update rule; its sparsity regulariser acts only on clipped parameters.
+        rule: their update rule; its `share` must be 0 for parameters that aren't clipped.
         flat: CPU tensors; written.
         iteration: number of updates made before this one.
         strength: λ of the sparsity regulariser at this iteration, float32 [trials].

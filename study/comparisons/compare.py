@@ -52,7 +52,7 @@ def side_of(name: str, table: TrialTable, summaries: Sequence[Summary], metric: 
 
 
 def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
-    """Count by reason the trials of several rows without a value to compare; for success, diverged ones have it."""
+    """Count by reason the trials of several rows without a value to compare; for success, diverged trials have one."""
     total = Lacking()
     for summary in summaries:
         without = 0
@@ -135,8 +135,8 @@ def _numbers(first: Side, second: Side, metric: str | None) -> Columns:
 def _ranks(first: Side, second: Side, metric: str) -> Columns:
     """Rank the trials of both methods, row by row, as shares between 0 (worst) and 1 (best); pending trials have NaN.
 
-    The difference of the methods' mean ranks is P(first better) - P(second better) over all pairs of trials, if both
-    have the same number of trials. Ties have their mean rank.
+    The difference of the methods' mean ranks is half of P(first better) - P(second better) over all pairs of trials, if
+    both have the same number of trials. Ties have their mean rank.
     """
     from scipy import stats  # imported here: it takes long
 
@@ -273,7 +273,10 @@ def _compare_independent_rows(
     *,
     is_ranked: bool,
 ) -> Finding:
-    """Compare averages over rows as independent samples; no test if rows of a method share any seeds."""
+    """Compare averages over rows as independent samples.
+
+    No test if rows of a method share any seeds, a row has fewer than two seeds with a number, or no row's numbers vary.
+    """
     for own in rows:
         seeds = np.concatenate([row.seeds for row in own])
         if np.unique(seeds).size < seeds.size:
@@ -317,7 +320,10 @@ def _values(parts: Sequence[Floats], test: PartlyPaired) -> tuple[float, float]:
 def _compare_combined_seeds(
     first: Side, second: Side, metric: str | None, blank: Finding, *, is_ranked: bool
 ) -> Finding:
-    """Compare trials of equal combinations of seeds, with the independent seeds as the sampling unit."""
+    """Compare trials of equal combinations of seeds, with the independent seeds as the sampling unit.
+
+    No test without shared combinations, or where `crossed_mean` has none: with too few seeds, or without differences.
+    """
     numbers = _ranks(first, second, metric) if is_ranked and metric is not None else _numbers(first, second, metric)
     a, b = (by_seed(side.samples, values) for side, values in zip((first, second), numbers, strict=True))
     shared = np.intersect1d(a.seeds, b.seeds)
@@ -342,7 +348,10 @@ def _compare_combined_seeds(
 
 
 def _compare_at_any_time(first: Side, second: Side, metric: str | None, blank: Finding) -> Finding:
-    """Compare methods by the anytime-valid sign test, paired by seed; no test without shared seeds."""
+    """Compare methods by the anytime-valid sign test, paired by seed.
+
+    No test without shared seeds, or if a trial of several averaged rows has no number.
+    """
     columns = _columns(first, second, lambda sample: 1 - sample.successes if metric is None else sample.losses(metric))
     if len(first.samples) > 1 and any(np.isinf(values).any() for side in columns for values in side):
         return _untested(blank, first, second, metric, "rows with trials that diverged or failed can't be averaged")
@@ -389,7 +398,7 @@ def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None,
 
 
 def _as_probability(difference: float) -> float:
-    """Return the probability that corresponds to a difference of mean ranks between 0 and 1."""
+    """Return the probability that corresponds to a difference of mean ranks, which are shares; clipped to [0, 1]."""
     return min(1.0, max(0.0, 0.5 + difference / 2))
 
 

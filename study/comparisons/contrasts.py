@@ -289,7 +289,7 @@ def _judged_seeds(samples: Sequence[Trials]) -> list[Trials] | None:
 
 
 def _common(seeds: Sequence[Ints]) -> Ints | None:
-    """Return the seeds that all samples have; None if they are less than half of the smallest sample's."""
+    """Return the seeds that all samples have; None if there are none, or less than half of the smallest sample's."""
     common = reduce(np.intersect1d, seeds)
     return None if not common.size or 2 * common.size < min(own.size for own in seeds) else common
 
@@ -297,7 +297,8 @@ def _common(seeds: Sequence[Ints]) -> Ints | None:
 def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tuple[str, ...]]:
     """Compare the times to success of each question's methods by log-rank tests; p-values are not adjusted.
 
-    Questions with unknown times are skipped, and counted in a note.
+    Trials are paired if the methods share enough seeds (`_judged_seeds`). Questions with unknown times are skipped; a
+    note counts those of which some rows' times are known.
     """
     tests, untimed = [], 0
     for members in rows.alike(rows.question_keys, rows.judged()).values():
@@ -322,7 +323,7 @@ def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tupl
 
 
 def _ordered_keys(rows: ResultRows) -> list[str]:
-    """List the numeric keys that vary; a key with a default or infinity among its values has no order."""
+    """List the numeric keys that vary, without keys that have None (a default) or infinity among their values."""
     return [
         key
         for key in rows.varying()
@@ -346,7 +347,7 @@ def _adjusted(tests: Sequence[_Test]) -> tuple[_Test, ...]:
 
 
 def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTest]:
-    """Test each method's trend over a key with at least three values; p-values are not adjusted."""
+    """Test the trend over a key at each setting of the other keys that has three values or more; p isn't adjusted."""
     fixed_keys = [other for other in rows.varying() if other != key]
     tests = []
     metric = None if rows.has_rates else rows.main_metric
@@ -372,9 +373,10 @@ def _trends_over(rows: ResultRows, key: str, trials: TrialTable) -> list[TrendTe
 
 
 def _trend(summaries: Sequence[Summary], trials: TrialTable) -> tuple[statistics.Trend | None, int | None]:
-    """Test the trend over rows in order, paired by seed if they share seeds; return the number of paired seeds, too.
+    """Test the trend of success over rows in order; return the number of paired seeds, too, None if unpaired.
 
-    The scores are the ranks 0, 1, 2, ..., so that a distant value has no greater influence.
+    Rows that share at least half of their seeds are paired by seed. (None, None) if they don't, and a row has several
+    trials of a seed. The scores are the ranks 0, 1, 2, ..., so that a distant value has no greater influence.
     """
     samples = _samples(trials, summaries)
     if any(sample.repeat_seeds for sample in samples):
@@ -412,12 +414,15 @@ def _metric_trend(
 
 
 def _average(summary: Summary, metric: str | None) -> float | None:
-    """Return a row's rate, or its mean of the metric; None if no trial has a number."""
+    """Return the rate of a row with judged trials, or a row's mean of the metric; None if no trial has a number."""
     return summary.solved / summary.judged if metric is None else summary.metrics[metric].mean
 
 
 def _slopes(rows: ResultRows) -> tuple[Slope, ...]:
-    """Regress success on all ordered keys together, for each setting of other keys; empty with fewer than two."""
+    """Regress success on all ordered keys together, for each setting of the other keys.
+
+    Settings at which fewer than two ordered keys vary, or whose slopes aren't determined, are skipped.
+    """
     keys = _ordered_keys(rows)
     if len(keys) < 2:
         return ()

@@ -184,7 +184,7 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """The verdict in words, with the reason where there is none."""
+        """The verdict in words; with the reason if nothing was tested, or if too few pairs differ for another one."""
         if self.verdict is Verdict.NOT_TESTED:
             return f"{self.verdict}: {self.reason}" if self.reason else str(self.verdict)
         if self.verdict is not Verdict.NOT_DISTINGUISHED or self.has_enough_seeds:

@@ -23,7 +23,7 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     """Return a sentence on the best method, and on its success and time over the swept hyperparameter.
 
     A method is called best only if its finding against every other one says so. Without a success criterion, the
-    sentence is on the first metric.
+    sentence is on the first metric. If nothing has ended, been solved or can be compared, the sentence says so.
 
     Args:
         rows: the results of the trials.
@@ -71,6 +71,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
 def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contrasts) -> str:
     """Return the headline of the rows without trials that were stopped early, and a sentence on the others.
 
+    If every row has such trials, there is only that sentence.
+
     Args:
         rows: all rows.
         unstopped: the rows without such trials; all rows if each has some.
@@ -95,6 +97,8 @@ def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contras
 
 def search_headline(search: SearchFindings, rows: Sequence[Summary]) -> str:
     """Return a sentence on the best candidate of a search, and on its results with fresh seeds alone.
+
+    While the search goes on, or before the best candidate has such results, the sentence says that instead.
 
     Args:
         search: the search and its candidates.
@@ -410,7 +414,7 @@ def _factor_parts(rows: ResultRows, questions: Sequence[Question], contrasts: Co
 
 
 def _extremes(rows: ResultRows) -> str:
-    """Name the rows with the highest and the lowest number, the best first, or say that all are equal."""
+    """Name the rows with the best and the worst number, or say that all numbers are equal; empty without numbers."""
     numbers = {row: number for row in range(len(rows.summaries)) if (number := _number(rows, row)) is not None}
     quantity = "success rate" if rows.has_rates else _title(rows)
     ends = [max(numbers.values()), min(numbers.values())] if numbers else []
@@ -560,7 +564,7 @@ def _compared_with(p: float) -> str:
 
 
 def _time_phrase(rows: ResultRows, members: Sequence[int], x: str, *, is_alone: bool = True) -> str:
-    """Give the mean times of solved trials at both ends of the sweep; empty if they are unknown."""
+    """Give the mean times of solved trials at the first and last value with a known one; empty for fewer than two."""
     if not rows.has_rates:
         return ""
     there = [row for row in members if rows.summaries[row].solved_at_mean is not None]

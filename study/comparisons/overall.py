@@ -75,7 +75,11 @@ class Overall:
 
     @cached_property
     def best(self) -> int:
-        """The index of the method with the best interquartile mean, the reference for the others; 0 if none has one."""
+        """The index of the method with the best interquartile mean, the reference for the others; 0 if none has one.
+
+        Raises:
+            ValueError: without methods.
+        """
         sign = -1.0 if self.metric.higher_is_better else 1.0
         means = [m.interquartile_mean for m in self.methods]
         return min(range(len(means)), key=lambda i: math.inf if (mean := means[i]) is None else sign * mean.value)

@@ -93,7 +93,7 @@ class ComparisonPlan:
 
 
 def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> ComparisonPlan:
-    """Plan the comparisons between the rows with ended trials.
+    """Plan the comparisons between the rows with judged trials or, without success rates, with ended ones.
 
     Args:
         rows: the rows of a report.

@@ -120,8 +120,8 @@ def standardisation(
         None if no judged trial has the covariate.
 
     Raises:
-        KeyError: if a row has no starts.
-        ValueError: if the covariate of a trial is a text that isn't a number.
+        KeyError: if a row with judged trials has no starts.
+        ValueError: if the covariate of a trial is a text that isn't a number, or a row's starts are an empty array.
     """
     numbers_of_all = trials.numbers(covariate)
     samples = {row: _judged(trials, rows.summaries[row], numbers_of_all) for row in rows.judged()}
@@ -206,7 +206,7 @@ def _rate(
 
 
 def _differences(rates: Mapping[int, RowRate], contrasts: Contrasts) -> list[RateDifference]:
-    """Compute the differences of the rows that the findings compare; empty for findings by a metric."""
+    """Compute the differences of the rows that the findings compare, without averaged rows; empty for a metric."""
     if contrasts.plan is None or contrasts.metric is not None or not contrasts.findings:
         return []
     differences = []

@@ -239,7 +239,10 @@ class _Reading:
         return outcome
 
     def _words(self, name: str) -> pa.ChunkedArray | None:
-        """Read the outcomes from the words in a column; None without the column, null for wrong or missing words."""
+        """Read the outcomes from the words in a column, null for wrong or missing ones; record wrong ones as mistakes.
+
+        None without the column.
+        """
         if name not in self._source.table.column_names:
             return None
         outcome_of = {str(o): str(o) for o in Outcome} if name == "outcome" else {k: str(v) for k, v in _SOLVED.items()}
@@ -342,7 +345,7 @@ def _float(text: str | None) -> float | None:
 
 
 def _whole(text: str | None) -> int | None:
-    """Parse a whole number that 64 bits hold exactly; None for other texts."""
+    """Parse digits below 2^63, or a whole number in another form (-1, 3.0) below 2^53; None for other texts."""
     if text is not None and text.isdecimal():
         return int(text) if int(text) < 2**63 else None  # a float would lose digits
     number = _float(text)

@@ -51,7 +51,9 @@ def measured() -> set[str]:
 
 
 def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str, str]:
-    """Map the columns of an export of MLflow's runs to our names. Of several with one name, the first is used.
+    """Map the columns of an export of MLflow's runs to our names.
+
+    Of several columns with one of our names, a parameter takes precedence over a metric, and a metric over a tag.
 
     Args:
         names: the export's columns.

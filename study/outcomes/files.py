@@ -72,8 +72,8 @@ def read_source(
         state_words: user-supplied meanings of words for states.
 
     Raises:
-        InputError: if the file doesn't exist, can't be read, has no rows, was written by a newer package, or has
-            unknown states.
+        InputError: as for `read_table`; if the file has unknown states, or no run that has ended; or if it is an export
+            of MLflow without trials.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """

@@ -61,9 +61,10 @@ _NOTHING = Wanted()
 def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: Wanted = _NOTHING) -> Outcomes:
     """Combine sources, and check every row.
 
-    A column distinguishes groups if it varies, doesn't describe a result, and has at most half as many distinct values
-    as there are rows. Of several columns that distinguish the same groups, the first is used. Rows with equal seeds and
-    equal values in all such columns are one trial.
+    A column distinguishes groups if it varies and doesn't describe a result. Unless it is a known hyperparameter, it
+    must also have at most half as many distinct values as there are rows, and no name of an id, a place or a time. Of
+    several columns that distinguish the same groups, the first is used. Rows with equal seeds and equal values in all
+    such columns are one trial.
 
     Args:
         sources: at least one source.
@@ -74,8 +75,8 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
         The outcomes in the order of the sources, each trial once.
 
     Raises:
-        InputError: if columns are missing, values are wrong, or a trial occurs twice with different outcomes. One
-            message lists all mistakes.
+        InputError: if columns are missing, values are wrong, a trial occurs twice with different outcomes, or rows
+            differ only in columns that don't distinguish groups. One message lists all mistakes of one kind.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False]})

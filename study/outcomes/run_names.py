@@ -141,7 +141,9 @@ def main_first(names: Sequence[str]) -> list[str]:
 
 
 def seed_column(table: pa.Table, seed: str | None) -> str:
-    """Return the column of seeds: the named one, or one with a seed's name, if possible varying, and the fewest words.
+    """Return the column of seeds: `seed`; for None, of the columns with a seed's name, the one with the fewest words.
+
+    Of these columns, those that vary take precedence.
 
     Raises:
         InputError: if no such column exists.

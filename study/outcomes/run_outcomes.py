@@ -227,7 +227,10 @@ class _Decisions:
         return columns
 
     def _metrics(self, names: Sequence[str]) -> dict[str, bool]:
-        """Choose the metrics, with True if higher values are better; raise InputError if a direction is unknown."""
+        """Choose the user's metrics, or up to six by name, with True if higher values are better.
+
+        Raises InputError if a direction is unknown. Other numbers are left out, with a notice.
+        """
         if self._choices.metrics:
             columns = wanted(self._choices.metrics)
             if columns.undirected:

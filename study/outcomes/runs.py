@@ -85,7 +85,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
         is_wandb: require an export of wandb's table of runs.
 
     Raises:
-        InputError: if the file can't be read, or isn't the required export.
+        InputError: if the file can't be read or has no rows, or isn't the required export.
     """
     table, notices = read_table(file)
     names = table.column_names

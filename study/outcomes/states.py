@@ -252,7 +252,7 @@ _VOCABULARIES = {
 
 
 def _has_state_name(name: str) -> bool:
-    """Return True if a column has the name of a state."""
+    """Return True if a column is called state, status, outcome or phase, or its name ends in state or status."""
     plain = re.sub(r"[^a-z]", "", name.lower())
     return plain in _CALLED or plain.endswith(("state", "status"))
 

@@ -62,7 +62,7 @@ class Adoption:
 
 
 def read_adoptions(folder: StudyStore) -> list[Adoption]:
-    """Return the log, the earliest entry first.
+    """Return the log, the earliest entry first; empty if nothing was adopted.
 
     Raises:
         StoreError: if the log can't be read.
@@ -90,6 +90,7 @@ def add_adoption(entry: Adoption, folder: StudyStore) -> None:
 
     Raises:
         StoreError: if the log can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     entries = [*read_adoptions(folder), entry]
     folder.write_file(LOG, json.dumps([asdict(adoption) for adoption in entries], indent=1).encode())

@@ -21,6 +21,7 @@ def keep_looks(plan: Plan, folder: StudyStore) -> None:
 
     Raises:
         StoreError: if the stored looks can't be read or replaced.
+        StudyError: if `folder.check` fails.
     """
     if plan.earlier_looks and plan.earlier_looks != read_looks(folder):
         looks = [asdict(look) | {"seeds": format_seeds(look.seeds)} for look in plan.earlier_looks]

@@ -73,7 +73,7 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if the file has no claims, or stored results don't match their cells.
+        InputError: if the file has no claims, stored results don't match their cells, or a newer package wrote them.
         UnknownStudyError: if the store has no such study.
         StoreError: if the stored results or looks can't be read.
     """

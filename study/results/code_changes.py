@@ -61,6 +61,7 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
         None if no other code has more results than the current one, or if the study has no own code or sets `version`.
 
     Raises:
+        InputError: if a newer package wrote one of the results.
         StoreError: if the results or the log of adoptions can't be read.
     """
     own_code, code, revision = spec.family.own_code, spec.source_code, spec.family.revision
@@ -85,6 +86,7 @@ def change_sentences(spec: Spec, folder: StudyStore) -> list[str]:
     """Return the warning that a code change discards results; empty without such a change.
 
     Raises:
+        InputError: as for `code_change`.
         StoreError: as for `code_change`.
     """
     change = code_change(spec, folder)
@@ -96,8 +98,9 @@ def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
 
     Raises:
         InputError: if the study has no own code, sets `version`, or has no results that a change of its code discards;
-            or if they are adopted already.
+            or if they are adopted already, or a newer package wrote one of them.
         StoreError: if the results or the log of adoptions can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())
@@ -128,6 +131,7 @@ def revoke_adoption(spec: Spec, folder: StudyStore) -> Adoption:
     Raises:
         InputError: if the study has no own code or sets `version`, or if its current code has no adoption.
         StoreError: if the log of adoptions can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     code = _own_code(spec)
     held = adoption_of(folder, code.identity())

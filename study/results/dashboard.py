@@ -40,7 +40,12 @@ def cell_runs(results: StudyResults) -> list[tracking.CellRun]:
 
 
 def charts(results: StudyResults) -> list[tracking.ChartLine]:
-    """Return the lines of a study's charts: statistics against the axes, and learning curves of cells."""
+    """Return the lines of a study's charts: statistics against the x axis, and learning curves of up to 100 cells.
+
+    Raises:
+        InputError: if a newer package wrote one of the curves.
+        StoreError: if the curves can't be read.
+    """
     points_of: dict[str, list[tuple[str, int, float]]] = {}
     for chart, line, x, y in chart_series(results.summaries, results.plan.labels):
         points_of.setdefault(line, []).append((chart, x, float(y)))

@@ -77,7 +77,10 @@ def import_export(file: Path, root: str | Path) -> Import:
 
 
 def _copy_files(study: StudyStore, source: StudyStore, keys: Collection[str], *, is_new: bool) -> None:
-    """Copy the files of trials, and the study's other files; an existing study gets only copies of code."""
+    """Copy the files of trials, and copies of code; for a new study, also its other files, and its study file last.
+
+    Files that the study already has stay as they are.
+    """
     study.copy_files(source, source.trials_with_files())
     for key in keys:
         is_wanted = key.startswith("code/") or (is_new and not key.startswith((*_MERGED, *_CLAIMS)))

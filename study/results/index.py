@@ -226,7 +226,7 @@ def _read(name: str, store: Store, times: dict[str, float]) -> IndexEntry:
 
 
 def _failure(folder: StudyStore, failure: Failure) -> FailureEntry:
-    """Return an entry with a failure's reason and the log, else the traceback, of its example; empty without either."""
+    """Return a failure's entry, with the path of its example's log, else of its traceback, or empty without either."""
     files = folder.file_sizes(failure.trial_id)
     log = next((folder.trial_file(failure.trial_id, name) for name in (LOG, ERROR) if name in files), "")
     return FailureEntry(failure.trials, failure.reason, log)
@@ -238,7 +238,7 @@ def _as_asked(address: str) -> str:
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
-    """Return True if a folder lies in a store, and not behind a symbolic link."""
+    """Return True unless a folder of a store lies behind a symbolic link."""
     return folder.resolve() == root.resolve() / folder.relative_to(root)
 
 

@@ -42,6 +42,7 @@ def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStor
 
     Raises:
         StoreError: if the store can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     proven = {_key(recipe, spec, folder): layout for recipe, layout in layouts.items()}
     folder.write_file(LAYOUTS, json.dumps(_read(folder) | proven, indent=1).encode())

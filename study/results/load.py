@@ -291,7 +291,7 @@ class StudyResults:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of all trials, of those with a result, and by state; finished and stopped only if there are any."""
+        """Numbers of trials: all, done (not pending), and by state; finished and stopped only if there are any."""
         names = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
         summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
@@ -313,8 +313,9 @@ def load_results(
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if the study to compare with has no results, or no cell with a counterpart here; if the record of a
-            search belongs to another one; or if the stored file is invalid, or results don't match their cells.
+        InputError: if the study to compare with has no results, or can't be compared with this one (`with_study`); if
+            the record of a search belongs to another one; or if the stored file is invalid, results don't match their
+            cells, or a newer package wrote them.
         StoreError: if the store can't be read, or its files contradict each other.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
@@ -421,7 +422,8 @@ def outcomes_of(
 
     Raises:
         UnknownStudyError: if the store has no such study.
-        InputError: if the study has no results yet, or its stored file is invalid.
+        InputError: if the study has no results yet, its stored file is invalid, the record of a search belongs to
+            another one, or a newer package wrote the results.
         StoreError: if the store can't be read.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
@@ -467,10 +469,10 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
 
 
 def require_results(results: StudyResults) -> None:
-    """Check that a study has results.
+    """Check that a study has results, which failures count as.
 
     Raises:
-        InputError: if it has none yet.
+        InputError: if no trial is done yet.
     """
     if not results.counts["done"]:
         raise InputError(f"study {results.plan.spec.study!r} has no results yet; `study run` makes them")

@@ -53,7 +53,7 @@ def served(file_of: FileOf, port: int) -> Iterator[int]:
 
     Args:
         file_of: returns the file at a path; paths without a file are answered with 404.
-        port: the port to listen on; any free port if it is 0 or taken.
+        port: the port to listen on; any free port if it is 0, taken, forbidden or out of range.
 
     Yields:
         The port.
@@ -141,7 +141,7 @@ class _Pages(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _content(self) -> tuple[str, bytes, bool] | None:
-        """Read the requested file; None if it doesn't exist, or is a symbolic link."""
+        """Return the requested file's type, content and `is_ours`; None if it can't be read, or is a symbolic link."""
         file = self.server.file_of(unquote(urlsplit(self.path).path).removeprefix("/"))
         if file is None:
             return None

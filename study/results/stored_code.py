@@ -116,6 +116,7 @@ def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
 
     Raises:
         StoreError: if the folder can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     stored = copies(folder)
     for copy in stored:
@@ -135,7 +136,9 @@ def keep_records(folder: StudyStore) -> None:
     """Store a record of each copy without one, such as imported copies, with the identity that its results use.
 
     Raises:
+        InputError: if a newer package wrote one of the results.
         StoreError: if the folder can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     stored = copies(folder)
     used = {identity.partition(";")[0] for identity in folder.trials_by_code()}

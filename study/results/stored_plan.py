@@ -48,6 +48,7 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
         folder: the study's part of the store, with the file of the last run.
 
     Raises:
+        InputError: if a newer package wrote these results.
         StoreError: if the stored looks, or the results that an earlier file planned, can't be read.
     """
     if not plan.spec.claims or not folder.exists:
@@ -80,6 +81,7 @@ def keep_code(spec: Spec, folder: StudyStore, layouts: Mapping[str, str] | None 
 
     Raises:
         StoreError: if the folder can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     own_code = spec.family.own_code
     if own_code is None:

@@ -132,9 +132,10 @@ def write_study_report(
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if a trial or statistic doesn't exist, or the trial's weights aren't stored.
+        InputError: if a trial or statistic doesn't exist, the trial's weights aren't stored, or a file that no report
+            has written would be overwritten.
         ReportError: if a part of the report failed; all others are written.
-        StudyError: if the folder can't be written.
+        StudyError: if the store can't be read, or the folder can't be written.
     """
     links, into = tracking.links(tracking_uri, results.name), folder or own_folder(results.folder)
     files = _write_files(results, into, formats, links, trial, columns)
@@ -209,6 +210,7 @@ def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
         tracking_uri: MLflow's address; None if nothing is published.
 
     Raises:
+        InputError: if a newer package wrote one of the results.
         StoreError: if the store can't be read.
     """
     content_mark = _mark(results, tracking.links(tracking_uri, results.name))
@@ -252,7 +254,7 @@ def assemble_report(
         columns: as for `write_study_report`.
 
     Raises:
-        InputError: if the trial doesn't exist, or its weights aren't stored.
+        InputError: if the trial doesn't exist, its weights aren't stored, or a newer package wrote a file.
         StoreError: if the store can't be read.
     """
     spec = results.plan.spec

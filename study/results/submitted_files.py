@@ -25,6 +25,7 @@ def keep_submitted(spec: Spec, folder: StudyStore) -> None:
 
     Raises:
         StoreError: if the store can't be read or written.
+        StudyError: if `folder.check` fails.
     """
     files = submitted_files(spec)
     names = _names(digest_of(files))

@@ -22,7 +22,7 @@ def trial_named(folder: StudyStore, text: str) -> str:
         text: the id, or its first letters.
 
     Raises:
-        InputError: if no trial's id, or more than one, begins with the text.
+        InputError: if no trial has the id, and none or more than one begins with it; or a newer package wrote a result.
         StoreError: if the store can't be read.
     """
     ended = {*folder.done(), *folder.failed_rows()["trial_id"].to_pylist()}
@@ -101,6 +101,7 @@ def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
     In an object store, a running trial's log is complete up to its last checkpoint.
 
     Raises:
+        InputError: if a newer package wrote one of the results.
         StoreError: if the store can't be read.
     """
     key, shown = folder.trial_file(trial_id, LOG), b""

@@ -72,7 +72,8 @@ def exhibits(
         bounds_of: returns a cell's success criterion, by metric; empty if it has none.
 
     Raises:
-        InputError: if no trial's id, or more than one, begins with `trial_id`, or its weights aren't stored.
+        InputError: if no trial's id, or more than one, begins with `trial_id`, its weights aren't stored, or a newer
+            package wrote a file.
         StoreError: if the store can't be read.
     """
     chosen = choose_rows(rows)

@@ -259,12 +259,15 @@ class ClaimTest:
         return shares | ({self.looks[-1]: last} if last else {})
 
     def follow(self, cells: Sequence[ClaimSample]) -> Course:
-        """Test the cells of a claim after each batch of seeds, until it is decided or trials are pending.
+        """Test the cells of a claim at each look, until it is decided, a look lacks trials, or no look is left.
 
         All cells get the same number of seeds until they are above their bounds, and then no more.
 
         Args:
             cells: at least one, all of one kind.
+
+        Returns:
+            The progress; ``open`` at a look for which an active cell has fewer complete seeds.
 
         Raises:
             ValueError: if a value is not in its cell's [low, high].

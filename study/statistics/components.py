@@ -164,7 +164,7 @@ def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -
         is_nested: whether rows have seeds of their own.
 
     Returns:
-        Shape [draws, 3].
+        Shape [similar arrays, 3], in no particular order.
     """
     drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
     return _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), mask.shape)

@@ -43,7 +43,8 @@ class FixedWidth:
         confidence: in (0, 1): the least coverage of the interval at the end, for any rate.
 
     Raises:
-        ValueError: if an argument is out of range.
+        ValueError: if an argument is out of range. All members but `looks` raise it if no interval has the required
+            coverage under this sampling.
 
     Example:
         >>> sampling = FixedWidth(half_width=0.05, batch=20, most=400)

@@ -72,8 +72,8 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
 def replicates_of(block: Block, stream: int) -> Floats:
     """Return the sum of the cells' interquartile means in each resample; NaN where a cell has no seed.
 
-    With the sorted values x, and the number u_i of a resample's values up to x_i that are below or in its middle half,
-    this is Σ x_i (u_i - u_{i-1}), summed by parts.
+    Of a resample of n values, u_i is the number of those up to the i-th sorted value x_i of the cell, clipped to
+    [n/4, 3n/4], with u_0 = n/4. The interquartile mean is 2/n Σ x_i (u_i - u_{i-1}), which is summed by parts.
 
     Args:
         block: the cells, with their shared seeds.

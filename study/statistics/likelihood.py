@@ -56,7 +56,7 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 def _end(beyond: Log, best: float, step: float) -> float:
     # imported here: it takes as long as all other imports, and tables of rates and means don't need it
-    """Find the end on the side of the step: its sign is the direction."""
+    """Find the interval's end below `best` for a negative step, or above it for a positive one."""
     from scipy import optimize
 
     near, far = best, best + step

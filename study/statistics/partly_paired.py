@@ -138,8 +138,8 @@ def partly_paired_means(
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are fewer than two pairs and fewer than two unpaired values of a method, or
-        nothing varies.
+        None if nothing can be tested: there are fewer than two pairs and fewer than two unpaired values of a method; of
+        pairs alone, all are ties; or with unpaired values, neither the differences nor a method's values vary.
 
     Raises:
         ValueError: if a value is NaN or infinite, the methods have different numbers of pairs, or the confidence is out
@@ -228,8 +228,8 @@ def partly_paired_times(
     `paired_log_rank` for pairs alone; without pairs it is `log_rank`.
 
     Args:
-        first_pairs: the first method's times, >= 0, and whether each trial was solved or censored, for each seed that
-            both methods have.
+        first_pairs: the first method's times, >= 0, and whether each trial was solved (any flag but 0) or censored, for
+            each seed that both methods have.
         second_pairs: the same for the second method.
         first_alone: the first method's unpaired trials.
         second_alone: the second method's unpaired trials.
@@ -240,8 +240,8 @@ def partly_paired_times(
         solved while trials of both were observed.
 
     Raises:
-        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, numbers of times, flags or pairs
-            differ, or the confidence is out of range.
+        ValueError: if a time is negative or not finite, numbers of times, flags or pairs differ, or the confidence is
+            out of range.
 
     Example:
         >>> solved = [True] * 4

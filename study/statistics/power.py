@@ -111,7 +111,7 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
         At least 5; None if both rates are equal, or a million seeds aren't enough.
 
     Raises:
-        ValueError: if a rate, the power or the level is out of range.
+        ValueError: if the power is out of range or, for different rates, a rate or the level is.
 
     Example:
         >>> seeds_for(0.42, 0.02), seeds_for(0.1, 0.1)

@@ -145,7 +145,8 @@ def _better(log_likelihood: Log, step: Log, m: float) -> float:
 def _beta(x: Floats) -> Estimate:
     """Fit a beta distribution on [0, 1] to values in [0, 1/2], and halve its mean and interval.
 
-    The sample mean, with a t-interval where the published fit failed; without one for fewer than two or equal values.
+    Where the published fit failed, return the sample mean with a t-interval instead; for fewer than two values, or
+    equal ones, the sample mean without an interval.
     """
     x = np.clip(x, _EDGE, 0.5 - _EDGE)
     if x.size < 2 or too_close(x.min(), x.max()) or float(np.std(x, ddof=1)) <= 1e-10:

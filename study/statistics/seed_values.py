@@ -51,7 +51,7 @@ class SeedValues:
     by_cell: Mapping[Hashable, Sample]
 
     def __post_init__(self) -> None:
-        """Reject empty cells and NaN."""
+        """Raise ValueError without cells, for a cell without seeds, and for NaN."""
         if not self.by_cell or not all(self.by_cell.values()):
             raise ValueError("there must be at least one cell, and at least one seed in each cell")
         if any(np.isnan(list(sample.values())).any() for sample in self.by_cell.values()):

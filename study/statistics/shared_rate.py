@@ -62,7 +62,7 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
 
 
 def _upper_end(rate: float, tail: float, effective: Callable[[float], Floats]) -> float:
-    """Find by bisection the upper end of the interval."""
+    """Find by bisection the upper end of the interval for an observed rate."""
     low, high = max(rate, _NEAR_ZERO), 1 - _NEAR_ZERO
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -73,7 +73,10 @@ def _upper_end(rate: float, tail: float, effective: Callable[[float], Floats]) -
 
 
 def _effective_trials(y: Floats, mask: Mask, is_nested: bool) -> Callable[[float], Floats]:
-    """Return a function from a rate to the effective numbers of trials."""
+    """Return a function from a rate to the effective numbers of trials, one for each of twenty likely shares.
+
+    Without enough pairs of trials, it returns one number: that of the seeds of the source with the fewest.
+    """
     n = int(mask.sum())
     rows, columns = (mask.sum(axis=axis) for axis in (1, 0))
     if not has_pairs(y, mask, is_nested=is_nested):

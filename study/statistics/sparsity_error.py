@@ -41,7 +41,7 @@ def beta_mean_intervals(
         values: the values of all samples, one sample after another; in [0, upper], such as sparsity errors, for which
             upper is 1/2.
         sizes: the number of values of each sample; None for a single sample.
-        upper: the end of the support.
+        upper: the end of the support, > 0.
         confidence: in (0, 1).
 
     Returns:

@@ -78,7 +78,7 @@ def cochran_armitage(scores: Values, successes: Counts, n: Counts) -> Trend | No
         n: the number of trials, shape [cells]; a cell without trials has no effect.
 
     Returns:
-        None if all trials have the same score, or if all or none of them succeeded.
+        None without trials, if all have the same score, or if all or none of them succeeded.
 
     Raises:
         ValueError: if a count is out of range, a score is not finite, or lengths differ.
@@ -116,8 +116,9 @@ def logistic_regression(points: Points, successes: Counts, n: Counts, confidence
         confidence: in (0, 1).
 
     Returns:
-        The fit, without numbers if successes and failures are separated (also if all or none succeeded). None if the
-        cells don't determine the coefficients: a hyperparameter never varies, or two vary together.
+        The fit, without numbers if successes and failures are separated (also if all or none succeeded). None without
+        trials, or if the cells don't determine the coefficients: a hyperparameter never varies, or hyperparameters are
+        linearly dependent.
 
     Raises:
         ValueError: if a count or the confidence is out of range, a point is not finite, lengths differ, or points
@@ -163,7 +164,7 @@ def _counted(x: Floats, successes: Counts, n: Counts) -> tuple[Floats, Floats, F
 
 
 def _separated(design: Floats, k: Floats, n: Floats) -> bool:
-    """Return True if a box holds a β with x β >= 0 at successes, <= 0 at failures, and not 0 everywhere."""
+    """Return True if a β has x β >= 0 at successes, <= 0 at failures, and not 0 everywhere."""
     if np.all((k > 0) & (k < n)):
         return False  # x β = 0 in all cells, and they determine β
     # imported here: it takes as long as all other imports, and tables of rates don't need it
@@ -175,7 +176,10 @@ def _separated(design: Floats, k: Floats, n: Floats) -> bool:
 
 
 def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: Floats, z: float) -> Coefficient:
-    """Bound β·direction by profiling the likelihood over all β with the same product, given the best β."""
+    """Estimate the coefficient β·direction, with its standard error, intervals and p-value, given the best β.
+
+    The profile interval comes from the greatest likelihood over all β with the same product.
+    """
     estimate = float(direction @ beta)
     spread = np.linalg.solve(_information(design, n, design @ beta), direction)
     variance = float(direction @ spread)

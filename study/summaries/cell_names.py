@@ -15,7 +15,7 @@ _ID_CHARACTERS = 6
 
 
 def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
-    """Name cells by the fewest hyperparameters that distinguish them, with values spelled as in study files.
+    """Name cells by hyperparameters that distinguish them (`questions.keys`), with values spelled as in study files.
 
     A label replaces all hyperparameters that change with it, and follows the model. The key of the x axis of figures
     comes last.

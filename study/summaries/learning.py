@@ -31,7 +31,7 @@ def learning_curve(
     The quantile q of n trials is the smallest of their values with at least n q values at or below it. A trial that was
     stopped early keeps its last value. NaN of a diverged trial counts as the worst value: infinity, or minus infinity
     if higher is better. Evaluations are taken at equal steps from the longest trial, including its first and its last.
-    A trial without an evaluation there counts with its latest earlier value.
+    A trial without an evaluation there counts with its latest earlier value, else with its first one.
 
     Args:
         row: the index of the row in the report.

@@ -157,7 +157,7 @@ class MetricSeries:
 
 
 def series_of(metrics: Mapping[str, Metric]) -> list[MetricSeries]:
-    """Group metrics by series, in the order of their first metrics.
+    """Group metrics by series, in the order of their first metrics; leave out metrics without a series.
 
     Example:
         >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (3, 1, 2)}

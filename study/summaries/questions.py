@@ -11,10 +11,10 @@ from study.records import Cell, Labels, names_of, value
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
-    """List the fewest hyperparameters, in order, that distinguish the cells.
+    """List hyperparameters that distinguish the cells, without those that the ones before them determine.
 
-    A hyperparameter that the names before it determine isn't listed. So a label on an axis replaces all hyperparameters
-    that change together there, and the model replaces the hyperparameters that it prescribes.
+    The model comes first, then axes of the grid, then hyperparameters. So a label on an axis replaces all
+    hyperparameters that change together there, and the model replaces the hyperparameters that it prescribes.
 
     Example:
         >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])
@@ -33,7 +33,7 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
 
 
 def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
-    """List the keys of a table of cells: the fewest hyperparameters that distinguish its rows, and the model.
+    """List the keys of a table of cells: the model, and the `varying` hyperparameters that distinguish its rows.
 
     A user's own model has a long import string, so it is left out if it doesn't vary and other keys do.
 
@@ -53,7 +53,7 @@ def axes(names: Sequence[str], labels: Labels) -> list[str]:
 
 
 def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
-    """Select the keys that are compared; the others are the question. Without a method, all keys are compared.
+    """Select the keys that are compared, known methods and the axes, or all keys without any; others are the question.
 
     Example:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))

@@ -89,7 +89,10 @@ def failure_reason(error: str) -> Reason:
 
 
 def _text(lines: list[str], error: str) -> str:
-    """Return the line that names the exception: the last line, or the first line of a message of several lines."""
+    """Return the line that names the exception: the last line, or the first line of a message of several lines.
+
+    The exception's module is removed, and a long line is cut.
+    """
     text = last_line(error).strip()
     frames = [number for number, line in enumerate(lines) if _FRAME.match(line)]
     if frames and not _ENDS_WITH_PLACE.search(text):
@@ -129,7 +132,7 @@ def _is_users(file: str) -> bool:
 
 
 def _bounded(lines: list[str]) -> str:
-    """Join lines, with the middle ones left out and long ones cut."""
+    """Join lines; of more than 24, leave out the middle ones, and cut long ones."""
     if len(lines) > _MOST_LINES:
         lines = [lines[0], "  ...", *lines[2 - _MOST_LINES :]]
     return "\n".join(line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..." for line in lines)

@@ -36,7 +36,7 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose the key of the x axis: a usual one, else of the numeric keys, else of all, that with the most values.
+    """Choose the key of the x axis: a usual one, else the numeric key with the most values, else any with the most.
 
     ``model`` if no other key varies.
     """
@@ -49,7 +49,7 @@ def x_axis(rows: ResultRows) -> str:
 
 
 def levels(rows: ResultRows, key: str) -> list[Any]:
-    """List the values of a key: None first, numbers ascending, others in the order of their first rows."""
+    """List the values of a key: None, then ascending numbers; in the order of their first rows if any is neither."""
     values = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
     numbers = [level for level in values if isinstance(level, int | float) and not isinstance(level, bool)]
     if len(numbers) + values.count(None) == len(values):
@@ -60,8 +60,8 @@ def levels(rows: ResultRows, key: str) -> list[Any]:
 def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
     """Split rows into curves over x, one for each combination of the other keys that vary.
 
-    If a panel can't show all curves, they are split into facets. The first keys, starting with the model, distinguish
-    curves as long as these fit, and each combination of the other keys is a facet.
+    The first key, the model if it varies, distinguishes curves. So does each further key with which the curves still
+    fit into a panel. Each combination of the other keys is a facet.
 
     Args:
         rows: the rows.

@@ -160,7 +160,8 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
 
     This is the least planned number of the question's rows. If the table lacks planned numbers, a row's number is that
     of its longest unsolved trial, and the question's number is the lower median of its rows. So no single trial or row
-    that ended early or ran longer decides. Solved trials don't count, because training may end with success.
+    that ended early or ran longer decides. Solved trials don't count, because training may end with success, unless
+    the question has no unsolved trial: its number is then the last iteration of any trial.
 
     Args:
         table: the trials.

@@ -155,7 +155,7 @@ class TrialTable:
 
     @cached_property
     def last_iteration(self) -> Floats:
-        """The censoring iteration of each unsolved trial; NaN if unknown."""
+        """Each trial's last iteration or, if it is lost, the planned one: where it is censored; NaN if unknown."""
         trained, planned = self.trained_iterations, self.planned_iterations
         longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
         planned_or_longest = np.where(np.isfinite(planned), planned, longest)
@@ -176,7 +176,11 @@ class TrialTable:
         return self.training_s * share
 
     def values(self, metric: str) -> Floats:
-        """Return each trial's value of a metric; NaN if it has none, or its outcome doesn't count for the metric."""
+        """Return each trial's value of a metric; NaN if it has none, or its outcome doesn't count for the metric.
+
+        Raises:
+            ValueError: if a text isn't a number, or an outcome isn't in `Outcome`.
+        """
         if metric not in self._values:
             declared = self.metrics.get(metric)
             outcomes = (Outcome.SOLVED,) if declared is not None and declared.of == "solved" else MEASURED

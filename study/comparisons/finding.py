@@ -184,7 +184,10 @@ class Finding:
 
     @property
     def statement(self) -> str:
-        """The verdict in words; with the reason if nothing was tested, or if too few pairs differ for another one."""
+        """The verdict in words, with the reason if nothing was tested.
+
+        If too few pairs differ to distinguish the methods, it says how many more seeds that takes at least.
+        """
         if self.verdict is Verdict.NOT_TESTED:
             return f"{self.verdict}: {self.reason}" if self.reason else str(self.verdict)
         if self.verdict is not Verdict.NOT_DISTINGUISHED or self.has_enough_seeds:

@@ -141,7 +141,7 @@ def _best_phrase(search: SearchFindings, best: Summary) -> str:
 
 
 def _question_name(rows: ResultRows, question: Question) -> str:
-    """Name a question; if it has no values for the question's keys, say so."""
+    """Name a question by its values of the question's keys; without any, by the keys that it lacks."""
     if question.name:
         return f"at {question.name}"
     return f"without {words.join_and([rows.title(key) for key in rows.question_keys])}"
@@ -360,7 +360,7 @@ def _margin(finding: Finding, winner: Method, rows: ResultRows) -> str:
 
 
 def _lacking(findings: Sequence[Finding]) -> str:
-    """Count the trials without a value to compare, if methods differ in them."""
+    """Describe each method's trials without a value to compare; empty if all methods have equal numbers of them."""
     of_method = {
         name: lacking
         for finding in findings

@@ -245,7 +245,7 @@ def _repeats(cell: Cell, row: Mapping[str, str]) -> bool:
 
 
 def _is_equal(value: Any, text: str) -> bool:
-    """Compare a cell's value with a field of a CSV file, as numbers if both are."""
+    """Return True if a cell's value equals a field of a CSV file: as numbers if both are, else as texts."""
     if isinstance(value, int | float) and not isinstance(value, bool) and _is_number(text):
         return float(text) == value
     return str(value) == text

@@ -46,7 +46,11 @@ _MLFLOW_TAGS = ("outcome", "trial_id", "cell_id", "stopped_early", "engine", "de
 
 
 def measured() -> set[str]:
-    """Return the columns that describe a trial's result; they distinguish groups only on request."""
+    """Return the columns that describe a trial's result; they distinguish groups only on request.
+
+    Raises:
+        InputError: if an installed package of tasks can't be imported, or two offer the same task.
+    """
     return {*_DESCRIBING, *metric_columns()}
 
 

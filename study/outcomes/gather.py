@@ -59,7 +59,7 @@ _NOTHING = Wanted()
 
 
 def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: Wanted = _NOTHING) -> Outcomes:
-    """Combine sources, and check every row.
+    """Combine sources, check every row, and choose the columns that distinguish groups.
 
     A column distinguishes groups if it varies and doesn't describe a result. Unless it is a known hyperparameter, it
     must also have at most half as many distinct values as there are rows, and no name of an id, a place or a time. Of
@@ -226,6 +226,9 @@ def fewest_columns(table: pa.Table, names: Sequence[str]) -> list[str]:
     Args:
         table: at least one row.
         names: the columns to choose from.
+
+    Raises:
+        KeyError: if the table lacks a column.
     """
     columns: list[str] = []
     count = 1

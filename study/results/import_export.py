@@ -59,7 +59,7 @@ def import_export(file: Path, root: str | Path) -> Import:
             name.
         ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
-        StoreError: if the store can't be read or written.
+        StoreError: if the store can't be read or written, or the file can't be unpacked.
     """
     with tempfile.TemporaryDirectory(prefix="study-import-") as temporary:
         export = unpack_export(file, Path(temporary))

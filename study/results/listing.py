@@ -76,6 +76,7 @@ def studies(root: str | Path) -> list[StudyRow]:
 
     Raises:
         InputError: if no store exists at that address.
+        StoreError: if the store can't be read.
     """
     store = Store(root, read_only=True)
     store.require()
@@ -93,6 +94,7 @@ def studies_table(root: str | Path) -> ConsoleTable:
 
     Raises:
         InputError: if no store exists at that address.
+        StoreError: if the store can't be read.
     """
     rows = studies(root)
     table = ConsoleTable(title=f"Studies in {Store(root, read_only=True).where}", elsewhere="`study list --json`")
@@ -121,6 +123,9 @@ def studies_table(root: str | Path) -> ConsoleTable:
 
 def presets() -> list[PresetRow]:
     """List the presets with their questions, sizes and rough core times.
+
+    Raises:
+        InputError: if a package of presets can't be imported.
 
     Example:
         >>> next(row.trials for row in presets() if row.preset == "demo")

@@ -226,7 +226,10 @@ class StudyResults:
         return self.parts.attempt("standardised rates", self._standardised, None)
 
     def _standardised(self) -> Standardisation | None:
-        """Standardise rates, with the rows' places in the report instead of those among the compared rows."""
+        """Standardise rates, with the rows' places in the report instead of those among the compared rows.
+
+        None if no judged trial has the covariate.
+        """
         result = standardisation(self.compared, self.trials, self.contrasts, self.plan.spec.standardise)
         if result is None:
             return None

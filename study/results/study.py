@@ -189,6 +189,7 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
     Failed parts are recorded in `results.parts`. A report with failed parts gets no mark, so the next run rewrites it.
 
     Raises:
+        OSError: if a written file can't be read again.
         StudyError: if `folder.check` fails, or the report can't be written.
     """
     folder.check()

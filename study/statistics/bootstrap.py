@@ -79,9 +79,9 @@ def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float
 
     With the mean x̄ and variance V of the sample, x̄* and V* of a resample, and d = (x̄* - x̄) / √v, where v = ((n - 1)
     V*/V + 1/2) / (n - 1/2), the interval is from x̄ - q(1 - α/2) to x̄ - q(α/2), with the quantiles q of d over the
-    resamples. The 1/2 keeps v above zero if a resample's values are equal. From `LARGE` values on, q(p) is the quantile
-    of d's Edgeworth expansion, (t(p) - γ (2 t(p)² + 1)/(6 √n))/√n, with the skewness γ and Student's quantile t, unless
-    abs(γ) is above √n/10.
+    resamples, and α = 1 - confidence. The 1/2 keeps v above zero if a resample's values are equal. From `LARGE` values
+    on, q(p) is the quantile of d's Edgeworth expansion, (t(p) - γ (2 t(p)² + 1)/(6 √n))/√n, with the skewness γ and
+    Student's quantile t, unless abs(γ) is above √n/10.
 
     Source: Efron & Tibshirani, An Introduction to the Bootstrap (1993), 12.5, with v = V*/V; the expansion: Hall,
     Annals of Statistics 16 (1988) 927-953.
@@ -134,8 +134,8 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
     The interval is from the p to the 1 - p quantile of the resamples' interquartile means, with p = Φ(-√(n/(n-1)) t)
     and the quantile t of Student's distribution with n - 1 degrees of freedom for the confidence. Without this
     expansion the interval is too narrow for few values; it corrects that exactly where replicates are normal. From
-    `LARGE` values on they are taken as normal: the interval is x̄ ± t s √(4/n), with the standard deviation s of the
-    values clipped at the quartiles.
+    `LARGE` values on they are taken as normal: the interval is x̄ ± t s √(4/n), with the interquartile mean x̄ and the
+    standard deviation s of the values clipped at the quartiles.
 
     Source: Hesterberg, The American Statistician 69 (2015) 371-386, 4.4; large samples: Tukey & McLaughlin, Sankhyā A
     25 (1963) 331-352.

@@ -70,7 +70,7 @@ class VarianceShares:
 
     @property
     def standard_error(self) -> float:
-        """The estimated standard error of the mean of the trials: sqrt(σ_a²/I + σ_b²/J + σ_e²/n)."""
+        """The estimated standard error of the mean of n trials with I and J seeds: sqrt(σ_a²/I + σ_b²/J + σ_e²/n)."""
         return self.error_with(self.levels, self.trials)
 
     def error_with(self, levels: tuple[int, int], trials: int) -> float:
@@ -225,7 +225,8 @@ def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
     """Summarise arrays: the success rate as a normal quantile, and both sources' relative variances; [..., 3].
 
-    The first is 0 for numbers other than success.
+    Variances are relative to rate (1 - rate). For numbers other than success, the first is 0, and the variances are
+    relative to the sum of the three.
     """
     variances, n = _variances(y, mask, is_nested), mask.sum()
     if is_success:
@@ -295,7 +296,7 @@ def _alike(drawn: Floats, summaries: Floats, observed: Floats, levels: tuple[int
 
 
 def _expanded(alike: Floats, levels: tuple[int, int], is_nested: bool, tail: float) -> tuple[Floats, Floats]:
-    """Take quantiles of the shares, expanded for a source of few seeds to p = Φ(z m/(m - 1)), m its seeds."""
+    """Take quantiles of the shares at p and 1 - p, p = Φ(Φ⁻¹(tail) m/(m - 1)) for a source of m seeds."""
     first, second = levels
     seeds = np.array([first, first * (second - 1) + 1 if is_nested else second, (first - 1) * (second - 1) + 1])
     outer = special.ndtr(special.ndtri(tail) * seeds / (seeds - 1))
@@ -329,7 +330,7 @@ def _one_out(shape: tuple[int, int]) -> tuple[Mask, Mask]:
 
 
 def _logits(y: Floats, mask: Mask, is_nested: bool) -> Floats:
-    """Compute log((s + c)/(1 + c - s)) of the shares; [..., 3]."""
+    """Compute log((s + c)/(1 + c - s)), c = 1/10, of the three shares s; [..., 3]."""
     variances = _variances(y, mask, is_nested)
     shares = variances / np.maximum(variances.sum(axis=-1, keepdims=True), 1e-300)
     return np.asarray(special.logit((np.clip(shares, -_OFFSET / 2, 1 + _OFFSET / 2) + _OFFSET) / (1 + 2 * _OFFSET)))

@@ -26,7 +26,7 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
     """Estimate the mean of trials that share seeds, with the independent seeds as the sampling unit.
 
     Nested, the means of the first source's seeds are independent, and the test is `sign_flip` of them. Crossed, the
-    variance of the mean is at most Σ_s v_s over the sources, with v_s = L/(L - 1) Σ_l (n_l/n)² (m_l - m)² over the L
+    variance of the mean m is at most Σ_s v_s over the sources, with v_s = L/(L - 1) Σ_l (n_l/n)² (m_l - m)² over the L
     seeds of a source, which have n_l of the n trials and the mean m_l. The interaction is counted once for each source,
     so the test is conservative. The interval is m ± sqrt(Σ t_s² v_s), with Student's quantile t_s of L - 1 degrees of
     freedom. For normal numbers its coverage is at least the confidence.

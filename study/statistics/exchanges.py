@@ -34,9 +34,10 @@ _TILTS = np.geomspace(0.01, 1e4, 64)
 
 
 def unpaired_share(pairs: int, first: int, second: int) -> float:
-    """Return the weight of the difference between unpaired trials, given p pairs: h/(p + h), h = 2 u₁ u₂/(u₁ + u₂).
+    """Return the weight of the difference between u₁ and u₂ unpaired trials, given p pairs: h/(p + h).
 
-    With this weight, the estimate compares the first method's total with its expectation under exchange of trials.
+    h is 2 u₁ u₂/(u₁ + u₂), and the weight is 0 if u₁ or u₂ is. With this weight, the estimate compares the first
+    method's total with its expectation under exchange of trials.
 
     Example:
         >>> unpaired_share(10, 10, 10), unpaired_share(10, 5, 0), unpaired_share(0, 3, 4)

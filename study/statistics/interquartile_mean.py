@@ -24,9 +24,10 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
 
     Seeds are resampled: a seed that is in several cells appears equally often in all of them. Cells without a seed in
     common are resampled independently. Let x̄ be the estimate, b the bias of the resamples, and s their standard error,
-    with s² multiplied by n/(n - 1) for few seeds. t is the quantile of `student`. The interval is the smallest one that
-    contains x̄ ± t s, x̄ - 2b ± t s, and that of the expanded percentile bootstrap (Hesterberg, The American
-    Statistician 69 (2015) 371-386, 4.4). For a single cell it is that of `interquartile_mean_intervals`.
+    with s² multiplied by n/(n - 1) for few seeds, n of the smallest of the cells that share seeds. t is the quantile of
+    `student`. The interval is the smallest one that contains x̄ ± t s, x̄ - 2b ± t s, and that of the expanded
+    percentile bootstrap (Hesterberg, The American Statistician 69 (2015) 371-386, 4.4). For a single cell it is that of
+    `interquartile_mean_intervals`.
 
     Args:
         values: the values of the method, finite, on one scale in all cells.

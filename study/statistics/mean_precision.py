@@ -73,7 +73,7 @@ class MeanPrecision:
         return reach is not None and reach <= self.half_width
 
     def interval(self, values: Values) -> Interval | None:
-        """Bound the mean at the end: by `half_width` to either side, or by t s/√n if that is more.
+        """Bound the mean at the end: by the greater of `half_width` and Student's t s/√n to either side.
 
         Returns:
             None for fewer than two values, and for equal ones.
@@ -101,7 +101,7 @@ class MeanPrecision:
         return next((n for n in self.looks if n >= needed), self.most)
 
     def _reach(self, values: Values) -> float | None:
-        """Return t s/√n; None for fewer than two values, or equal ones."""
+        """Return the half-width of Student's interval, t s/√n; None for fewer than two values, or equal ones."""
         x = finite(values)
         if x.size < 2 or not np.ptp(x) > 0:
             return None

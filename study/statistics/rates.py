@@ -44,7 +44,8 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
 def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     """Bound many success rates by Wilson's score interval.
 
-    The ends are the roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)).
+    The ends are the roots of the quadratic in p: (2k + z² ± z sqrt(4k (n - k)/n + z²)) / (2 (n + z²)),
+    z the normal quantile.
 
     Args:
         successes: k, shape [rates], 0 <= k <= n; fractional if n is an effective number of dependent trials.

@@ -49,8 +49,9 @@ def restricted_means(
     """Estimate the mean of min(time to success, until), for each sample.
 
     The estimate is the area A(0) under the Kaplan-Meier curve, where A(t) is that from t to `until`. Its variance is Σ
-    A(t_i)² d_i/(n_i (n_i - d_i)). Klein & Moeschberger, Survival Analysis (2003), 4.5. If no trial is censored before
-    `until`, these are the sample mean of min(time, until), and the mean squared deviation from it over n.
+    A(t_i)² d_i/(n_i (n_i - d_i)), with d_i of n_i trials at risk solved at t_i. Klein & Moeschberger, Survival Analysis
+    (2003), 4.5. If no trial is censored before `until`, these are the sample mean of min(time, until), and the mean
+    squared deviation from it over n.
 
     The interval is from a quantile of ∫ S_low to one of ∫ S_high, both from 0 to `until`. S_high begins at 1, and is
     multiplied by a Beta(n, 1) variable at each success of one of n trials at risk. S_low(t) is S_high(t) times another

@@ -160,7 +160,7 @@ def _matrix(samples: Sequence[Sample], seeds: Sequence[Hashable]) -> Floats:
 
 
 def student(variances: Values, sizes: Values, confidence: float) -> float:
-    """Return the quantile of Student's distribution for a sum of independent parts, by Satterthwaite's approximation.
+    """Return Student's two-sided quantile for a sum of independent parts, by Satterthwaite's approximation.
 
     The degrees of freedom are V² / Σ v²/(n - 1), V = Σ v, or the least n - 1 if V is 0.
     Satterthwaite, Biometrics Bulletin 2 (1946) 110-114.

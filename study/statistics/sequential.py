@@ -28,8 +28,9 @@ _PRIOR = 0.5
 def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Bound a success rate so that all intervals of a growing sample contain it simultaneously.
 
-    The interval holds the rates p with M(p) < 1/α, α = 1 - confidence. With at least this confidence, the rate is in
-    the interval after every number of seeds, and so also after a number that was chosen in view of the results.
+    The interval holds the rates p with M(p) < 1/α (see the module for M), α = 1 - confidence. With at least this
+    confidence, the rate is in the interval after every number of seeds, and so also after a number that was chosen in
+    view of the results.
 
     Args:
         successes: k, 0 <= k <= n.
@@ -67,8 +68,8 @@ def anytime(successes: int, n: int, confidence: float = 0.95) -> Interval:
 def anytime_sign_test(wins: int, losses: int) -> float:
     """Test that two methods succeed equally often, paired by seed, with any number of looks.
 
-    If both rates are equal, each method wins half of the discordant seeds. p = 1/M(1/2) of the wins. The probability
-    that it falls below α at any look is at most α.
+    If both rates are equal, each method wins half of the discordant seeds. p = 1/M(1/2) of the wins (see the module for
+    M). The probability that it falls below α at any look is at most α.
 
     Args:
         wins: the number of seeds that only the first method solves, >= 0.

@@ -170,7 +170,10 @@ class BetaLikelihood:
         return self.means(best + about * root(beyond, np.ones_like(about), 0.0))[0].T
 
     def _at(self, distance: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return μ, 1 - μ and the best precision φ: r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x."""
+        """Return μ, 1 - μ and the best precision φ, with r(φ) - μ r(μφ) - (1-μ) r((1-μ)φ) = d, r(x) = ψ(x) - log x.
+
+        d is the `_divergence` at μ.
+        """
         mu, nu = self.means(distance)
         d = self._divergence(distance, mu, nu)
         # a parabola joins the limits 1/(2φ) + c/(12 φ²) for large φ and 1/φ for small φ, and gives φ to 4%

@@ -71,7 +71,7 @@ def kaplan_meier(times: Values, solved: Flags, confidence: float = 0.95) -> Surv
     """Estimate the share of trials not solved by each time, by the Kaplan-Meier estimator.
 
     S(t) = Π over times t_i <= t of 1 - d_i/n_i, with d_i solved of n_i at risk; a trial censored at t_i is at risk
-    there. The interval is symmetric in log(-log S): S^exp(± z g / log S), with Greenwood's
+    there. The interval is symmetric in log(-log S): S^exp(± z g / log S), with the normal quantile z and Greenwood's
     g² = Σ d_i/(n_i (n_i - d_i)). Kaplan & Meier, JASA 53 (1958) 457-481; Kalbfleisch & Prentice, The Statistical
     Analysis of Failure Time Data (1980).
 
@@ -193,6 +193,6 @@ def _counts(t: Floats, is_solved: Bools) -> tuple[Floats, Floats, Floats]:
 
 
 def _greenwood(at_risk: Floats, events: Floats) -> Floats:
-    """Return d/(n (n - d)); 0 where all at risk are solved, since the curve ends at 0 there."""
+    """Return d/(n (n - d)) for d solved of n at risk; 0 where all are solved, since the curve ends at 0 there."""
     left = at_risk - events
     return np.divide(events, at_risk * left, out=np.zeros_like(events), where=left > 0)

@@ -24,9 +24,10 @@ def upper_mean(costs: Values, n: int, most: float, confidence: float = 0.95) -> 
     gets a cost, when a trial is added that costs no more than all others, and when every trial is repeated.
 
     *Safe.* With the share p(x) of all trials that cost at most x, U exceeds the estimate of the mean by about z/√n ∫
-    √(p (1 - p)) dx for many trials. That integral is at least the standard deviation of a cost, by Cauchy's inequality,
-    since no correlation exceeds 1. So U is below the mean in at most (1 - confidence)/2 of all samples, or as often as
-    Wilson's lower end is above a rate: if all costs are 0 or `most`, U/most is 1 minus that end.
+    √(p (1 - p)) dx for many trials, z the normal quantile. That integral is at least the standard deviation of a cost,
+    by Cauchy's inequality, since no correlation exceeds 1. So U is below the mean in at most (1 - confidence)/2 of all
+    samples, or as often as Wilson's lower end is above a rate: if all costs are 0 or `most`, U/most is 1 minus that
+    end.
 
     Args:
         costs: shape [m], of the trials that did not fail; a cost above `most` counts as `most`.

@@ -55,6 +55,9 @@ def axes(names: Sequence[str], labels: Labels) -> list[str]:
 def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
     """Select the keys that are compared, known methods and the axes, or all keys without any; others are the question.
 
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+
     Example:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))
         (['learning_rate', 'model'], ['colour', 'source'])
@@ -64,7 +67,11 @@ def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
 
 
 def has_methods(names: Sequence[str]) -> bool:
-    """Return True if any column is a known method."""
+    """Return True if any column is a known method.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+    """
     return any(key in vocabulary().methods for key in names)
 
 

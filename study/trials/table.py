@@ -88,7 +88,11 @@ class TrialTable:
 
     @cached_property
     def rows_of(self) -> dict[tuple[Any, ...], Ints]:
-        """The rows of each group, by its values in the columns `by`, in order of first occurrence."""
+        """The rows of each group, by its values in the columns `by`, in order of first occurrence.
+
+        Raises:
+            KeyError: if the table lacks one of these columns.
+        """
         if not self.by:
             return {(): np.arange(self.results.num_rows)} if self.results.num_rows else {}
         codes = group_codes(self.results, self.by)

@@ -53,7 +53,8 @@ def source_shares(
         metrics: the metrics by name.
 
     Returns:
-        The shares of each cell and quantity, without those that can't be estimated.
+        The shares of each cell and quantity, without those that can't be estimated. Three sources give two entries:
+        init and data at the first evaluation rows, and both together against evaluation.
     """
     shares = []
     for row, summary in enumerate(summaries):

@@ -117,7 +117,7 @@ def standardisation(
         starts: the population, for each row or for all; None for the judged trials of all rows together.
 
     Returns:
-        None if no judged trial has the covariate.
+        None if no judged trial has the covariate, or no row has starts.
 
     Raises:
         KeyError: if a row with judged trials has no starts.

@@ -144,7 +144,10 @@ def _beta(n: Floats) -> Moments:
 
 
 def _beta_ratio(n: Floats) -> Moments:
-    """Return the moments of a factor from Beta(n, 1) to Beta(n - 1, 1): 1 in a share (n - 1)/n, else Beta(n - 1, 1)."""
+    """Return the moments of the factor that turns a Beta(n, 1) variable into a Beta(n - 1, 1) variable.
+
+    The factor is 1 with probability (n - 1)/n, else Beta(n - 1, 1).
+    """
     return (n - 1) * (n + 1) / n**2, (n - 1) * (2 * n + 1) / (n**4 * (n + 1))
 
 

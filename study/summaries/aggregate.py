@@ -182,7 +182,10 @@ def _ranks(column: Sequence[Any]) -> dict[Any, int]:
 
 
 def published_error(metrics: Mapping[str, Metric]) -> str | None:
-    """Return the first metric of solved trials with a beta interval, for the published estimators; None without one."""
+    """Return the name of the first metric of solved trials with a beta interval; None without one.
+
+    The published estimators take it as the error.
+    """
     return next((name for name, metric in metrics.items() if (metric.of, metric.interval) == ("solved", "beta")), None)
 
 

@@ -17,8 +17,8 @@ _ID_CHARACTERS = 6
 def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
     """Name cells by hyperparameters that distinguish them (`questions.keys`), with values spelled as in study files.
 
-    A label replaces all hyperparameters that change with it, and follows the model. The key of the x axis of figures
-    comes last.
+    A label replaces all hyperparameters that change with it, and follows the model. Keys that are usually swept, such
+    as those on the x axis of figures, come last.
 
     Args:
         cells: all cells of a study.

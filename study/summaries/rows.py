@@ -112,7 +112,7 @@ class ResultRows:
 
     @cached_property
     def has_times(self) -> bool:
-        """True if times to success, or censoring times, are known for any row."""
+        """True if times to success, or censoring times, are known for any row with a criterion (`have_times`)."""
         return have_times(self.summaries)
 
     @cached_property
@@ -221,7 +221,10 @@ def have_rates(summaries: Iterable[Summary]) -> bool:
 
 
 def have_times(summaries: Iterable[Summary]) -> bool:
-    """Return True if times to success, or censoring times, are known for any row."""
+    """Return True if times to success, or censoring times, are known for any row with a success criterion.
+
+    Censoring times that aren't loaded count as known.
+    """
     return any(summary.is_judged and _has_times(summary) for summary in summaries)
 
 

@@ -153,8 +153,8 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
     shows the mean of the main metric.
 
     Returns:
-        (name of the chart, name of the curve, x, value) for each cell with a value. If the values on the x axis aren't
-        all whole numbers, x is their index.
+        (name of the chart, name of the curve, x, value) for each value of a cell; empty without values. If the values
+        on the x axis aren't all whole numbers, x is their index.
     """
     metric = None if result_rows.have_rates(summaries) else main(metrics_of(summaries))
     charts = [_charted(summary, metric) for summary in summaries]

@@ -69,7 +69,8 @@ def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], fami
         family: the family that declares their hyperparameters.
 
     Returns:
-        A sentence for each model and number of iterations, with the fewest iterations that such cells needed.
+        A sentence for each model and number of iterations of such cells, with the fewest iterations that comparable
+        cells needed.
     """
     by_kind: dict[tuple[str, int], list[SolvedTimes | None]] = {}
     for cell in cells:

@@ -24,10 +24,10 @@ class ReportStore(Protocol):
     """A study's part of the store, as far as marks need it."""
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Store a file next to the results."""
+        """Store a file next to the results; may raise StudyError."""
 
     def read_file(self, name: str) -> bytes | None:
-        """Return the content of a file next to the results; None if it doesn't exist."""
+        """Return the content of a file next to the results; None if it doesn't exist; may raise StoreError."""
 
 
 def mark(results: pa.Table, *parts: object) -> str:

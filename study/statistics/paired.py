@@ -54,12 +54,11 @@ def mcnemar(first_only: int, second_only: int) -> float:
 def mcnemar_interval(first_only: int, second_only: int, n: int, confidence: float = 0.95) -> Interval:
     """Bound the difference of two paired success rates, first minus second, consistently with McNemar's test.
 
-    The difference is (2 θ - 1) φ, with the rate φ of discordant seeds and the first method's share θ of them. With
-    m = b + c, the lower end is a quantile of that product of beta variables: θ ~ Beta(b, c + 1), and
-    φ ~ Beta(m, n - m + 1) where 2 θ > 1, Beta(m + 1, n - m) elsewhere. These are the lower and upper ends of exact
-    intervals. The upper end mirrors the lower one. The interval excludes 0 exactly where `mcnemar` is at most
-    1 - confidence, and its coverage is at least the confidence. Fay & Lumbard, The American Statistician 75 (2021)
-    261-271.
+    The difference is (2 θ - 1) φ, with the rate φ of discordant seeds and the first method's share θ of them. With m =
+    b + c, the lower end is the (1 - confidence)/2 quantile of that product of beta variables: θ ~ Beta(b, c + 1), and φ
+    ~ Beta(m, n - m + 1) where 2 θ > 1, Beta(m + 1, n - m) elsewhere. These are the lower and upper ends of exact
+    intervals. The upper end mirrors the lower one. The interval excludes 0 exactly where `mcnemar` is at most 1 -
+    confidence, and its coverage is at least the confidence. Fay & Lumbard, The American Statistician 75 (2021) 261-271.
 
     Args:
         first_only: b, the number of seeds that only the first method solves, >= 0.

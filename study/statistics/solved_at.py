@@ -175,7 +175,7 @@ def _lower_shape(best: Floats, drop: Floats) -> Floats:
 
 
 def _log_ratios(rise: Floats) -> Floats:
-    """Solve s(m) - s(x̄) = rise for log m/x̄, below and above zero; shape [2, samples]."""
+    """Solve s(m) - s(x̄) = rise for log m/x̄, below and above zero, s of `gamma_mean_intervals`; shape [2, samples]."""
     about = np.array([[-1.0], [1.0]]) * np.sqrt(2 * rise)  # for a small rise, where s is a parabola
 
     def gap(times: Floats) -> tuple[Floats, Floats]:

@@ -55,7 +55,10 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 
 def all_columns(table: pa.Table) -> pa.Table:
-    """Convert outcomes to a table with all columns of a study's results; those that outcomes don't set are constant."""
+    """Convert `outcomes` to a table with all columns of a study's results.
+
+    Ids, outcomes, iterations and errors follow from the outcomes; the other columns are constant.
+    """
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
     given["cell_id"] = pa.array(np.char.add("cell", (np.arange(len(table)) // 100).astype(str)))
@@ -82,7 +85,7 @@ def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure `study report` on files of outcomes; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=1_000_000)
     options.add_argument("--cells", type=int, nargs="+", default=[1000, 10_000])

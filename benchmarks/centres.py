@@ -72,7 +72,7 @@ DISTRIBUTIONS: Mapping[str, Quantile] = {
 
 
 def truths(quantile: Quantile) -> dict[str, float]:
-    """Compute a distribution's ``mean``, ``interquartile mean``, ``median`` and standard ``deviation``, by name."""
+    """Approximate the ``mean``, ``interquartile mean``, ``median`` and ``deviation`` by 200,000 quantiles."""
     x = quantile((np.arange(200_000) + 0.5) / 200_000)
     middles = {"mean": x, "interquartile mean": x[50_000:150_000], "median": x[99_999:100_001]}
     return {name: float(part.mean()) for name, part in middles.items()} | {"deviation": float(x.std())}
@@ -82,7 +82,7 @@ def truths(quantile: Quantile) -> dict[str, float]:
 
 
 def of_rows(bound: Callable[..., Floats]) -> Interval:
-    """Adapt a function of flattened samples and their sizes to samples as rows, [studies, n]."""
+    """Return a function of samples as rows, [studies, n]; it passes them to `bound` flattened, with their sizes."""
     return lambda rows: bound(rows.ravel(), [rows.shape[1]] * len(rows))
 
 
@@ -97,6 +97,9 @@ def trimmed_t(rows: Floats, share: float) -> Floats:
 
     Returns:
         Lower and upper bounds, [studies, 2]; NaN where the variance is 0.
+
+    Raises:
+        ZeroDivisionError: if fewer than two values of a sample remain.
     """
     n = rows.shape[1]
     cut = int(share * n)
@@ -161,7 +164,7 @@ INTERVALS: Mapping[str, tuple[str, Interval]] = {
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for name, quantile in DISTRIBUTIONS.items():

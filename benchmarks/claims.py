@@ -202,7 +202,10 @@ def rng_of(law: str, seed: int) -> Rng:
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a law's row, in a list: shares of studies with a wrong decision and of decided claims, and mean seeds."""
+    """Draw studies of a law of `ERRORS`, and return its row, in a list.
+
+    It has the share of studies with a wrong decision, the share of decided claims, and the mean seeds of a cell.
+    """
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
     test = ClaimTest(LOOKS, ERROR / len(claims))
@@ -221,7 +224,10 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 
 
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each rule, on the same draws: the share of studies that show a law's claim, and mean seeds."""
+    """Draw studies of a law of `POWER`, and return a row for each rule, on the same draws.
+
+    A row has the share of studies that show the law's claim, and the mean seeds.
+    """
     tell(law)
     rows = []
     for rule, test in RULES.items():
@@ -234,9 +240,10 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the share of studies with raised seeds that wrongly show a law's claim at its bound.
+    """Draw studies of a law of `RAISED`, and return a row for each way to set seeds, with and without a shared error.
 
-    There is a row for each way to set seeds, with and without a shared error.
+    A row has the share of studies that wrongly show the claim while their seeds are raised. With a shared error it also
+    has the claim's bound of that share.
     """
     tell(f"raised: {law}")
     return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
@@ -261,7 +268,9 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return the rows of a claim and of AdaStop: shares of their decisions, and mean seeds, on the same draws of a law.
+    """Draw studies of a law of `PEERS`; return a row for a claim, and one for AdaStop on the same draws.
+
+    A row has the shares of both decisions on the first method, and the mean seeds.
 
     Raises:
         ImportError: if the package adastop isn't installed.
@@ -325,7 +334,7 @@ def _tables(only: str | None, studies: int, peer_studies: int, seed: int) -> Ite
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, decide, count, print and write the tables."""
+    """Draw studies, and count their decisions; print the tables, and write them with `--out`."""
     options = studies_parser(__doc__)
     options.add_argument("--peer-studies", type=int, default=30, help="studies of each kind for AdaStop")
     options.add_argument("--only", choices=("errors", "power", "raised", "peers"), help="make this table only")

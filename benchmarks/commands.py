@@ -95,7 +95,7 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
 
 
 def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
-    """Return a command's row: median seconds, and its CPU time as a multiple of each baseline process's."""
+    """Return a command's row: median seconds and CPU seconds, and CPU time as a multiple of each baseline process's."""
     whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
     beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
     tell(f"{name}: {statistics.median(whole_s):.2f} s")
@@ -109,7 +109,7 @@ def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Time each command and both baseline processes; print the table, and write it with `--out`."""
     arguments = parser(__doc__, rounds=7, seconds=0).parse_args(words)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

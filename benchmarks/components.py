@@ -105,7 +105,11 @@ def own(y: Floats, *, is_success: bool) -> Floats | None:
 
 
 def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw the studies of a law with given shares, and return a row for each n and interval."""
+    """Draw the studies of a law, a key of `LAWS`, with given shares, and return a row for each n and interval.
+
+    Raises:
+        IndexError: if no study has an interval.
+    """
     law, rows = LAWS[name], []
     tell(f"{name}, {shares}")
     for n in SIZES:
@@ -139,7 +143,7 @@ def _row(
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, bound, count, print and write the table."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = list(product(LAWS, SHARES))
     with ProcessPoolExecutor(cores()) as pool:

@@ -120,7 +120,7 @@ def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def share_unsolved(draw: Callable[..., Any], unsolved: float) -> Study:
-    """Return a function that draws a study and bounds its survival function at the time of a true value of `unsolved`.
+    """Return a function that draws a study and bounds its survival function where the true one is `unsolved`.
 
     A study without a bound at that time has no interval.
     """
@@ -220,7 +220,7 @@ def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw the studies, count the intervals that contain the truth, and print and write the table."""
+    """Draw the studies, and count the intervals that contain the truth; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for interval, distribution, study, truth in cases():

@@ -64,7 +64,11 @@ def surface(observation: Observation, epsilon: float | None, grid: int) -> Float
 
 
 def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
-    """Yield the table's rows of one observation and second layer."""
+    """Yield the table's rows of one observation, a key of `OBSERVATIONS`, and second layer.
+
+    They have the loss at `POINTS`, without negative w2 for the NMU, and the largest loss on the grid. For NAC• they
+    also have the least loss with w2 < 0, and the |w1| of a zero loss at w2 = 1 and -1, empty if there is none.
+    """
     observation = OBSERVATIONS[name]
 
     def row(what: str, value: float, w1: float | str = "", w2: float | str = "") -> Row:
@@ -140,7 +144,7 @@ def _legend() -> list[Line2D]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Compute, print and write the table and the figures."""
+    """Compute the losses; print the table, and write it and the figures with `--out`."""
     known = plain_parser(__doc__)
     known.add_argument("--grid", type=int, default=201, help="values of each weight")
     arguments = known.parse_args(words)

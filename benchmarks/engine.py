@@ -76,7 +76,10 @@ def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) ->
 
 
 def measurement(cell: Cell, way: Way, device: str) -> Measure:
-    """Start to train a cell in this way, and return the function that measures microseconds per trial-iteration."""
+    """Start to train a cell in this way, and return the function that measures microseconds per trial-iteration.
+
+    They are CPU time on the CPU, and wall-clock time with CUDA.
+    """
     if way == PLAIN:
         return plain_loop(cell, device)
     if way.name == JAX:
@@ -124,7 +127,7 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure all ways to train each shape; print the table, and write it with `--out`."""
     known = parser(__doc__, rounds=5, seconds=0.4, models=list(KNOWN))
     known.add_argument("--inputs", nargs="+", type=int, default=[4, 100], metavar="N")
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")

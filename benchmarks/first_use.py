@@ -88,7 +88,7 @@ def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Time each command, with and without compiled code; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=3, seconds=0)
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="first-") as kept:

@@ -116,8 +116,8 @@ def subset_sizes(cell: Cell) -> list[int]:
 def multiply_adds(cell: Cell, cells: int = 1) -> int:
     """Count the multiply-adds of one iteration's gradients, each once.
 
-    batch (2 n h + sum of the subsets' sizes / cells + 3 h): W1 x and g x^T; the target's sums, which cells of a seed
-    share; W2 z, W2^T g and g z^T.
+    batch (2 n h + s / cells + 3 h), with n inputs, h hidden units and s, the sum of the subsets' sizes. The terms are
+    W1 x and g x^T; the target's sums, which cells of a seed share; W2 z, W2^T g and g z^T.
     """
     n, hidden = cell.value("input_size"), cell.value("hidden_size")
     return round(cell.value("batch_size") * (2 * n * hidden + sum(subset_sizes(cell)) / cells + 3 * hidden))
@@ -187,7 +187,7 @@ def at_peak(cell: Cell) -> Measure:
 
 
 def by_blas(cell: Cell) -> Measure:
-    """Return a function that measures an iteration's products by numpy's BLAS, with the calls, in microseconds."""
+    """Return a function that measures an iteration's products by calls of numpy's BLAS, in microseconds."""
     n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:
@@ -211,7 +211,10 @@ def by_blas(cell: Cell) -> Measure:
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure one shape: a row for each part, and for the floor and the engine at each number of cells a seed."""
+    """Measure one shape; return a row for each part, and for the floor and the engine at each number of cells a seed.
+
+    Parts are compared with the floor at the first number of cells.
+    """
     engines = {
         cells: training(engine_named("fused"), new_pack(cell, PACK, cells), clock=time.process_time)
         for cells in arguments.cells
@@ -273,7 +276,7 @@ def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table and the figure; or draw the figure from an earlier file."""
+    """Measure; print the table, and write it and the figure with `--out`; or draw the figure of an earlier file."""
     known = parser(__doc__, rounds=7, seconds=0.5)
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--cells", nargs="+", type=int, default=[1, 2, 4, 9, 20, 45], metavar="N")

@@ -81,7 +81,7 @@ def clipped(units: tuple[str, ...], layers: Any) -> Any:
 
 
 def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
-    """Draw initial weights of the units' own distributions, each of shape [seeds, cells, out, in]."""
+    """Draw each layer's weights from its unit's initial distribution: arrays [seeds, cells, out, in] by name."""
     network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size"), trials=seeds * cells)
     return tuple(
         {
@@ -114,7 +114,7 @@ def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Cal
     """Return a function that makes `at_once` updates of all trials; each seed's rows are drawn once for its cells.
 
     Args:
-        cell: cell of the arithmetic task with operation ``mul``, one range, and clipped weights.
+        cell: cell of the arithmetic task with operation ``mul``, one range, clipped weights, and a model of `KNOWN`.
         seeds: number of seeds.
         cells: number of cells of each seed, which differ in their step size.
         at_once: updates of one call.

@@ -207,7 +207,7 @@ def recipe_of(name: str) -> Recipe:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure packs in torch, compiled packs and JAX; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=5, seconds=0.3)
     options.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
     options.add_argument("--packs", type=int, nargs="+", default=[16])

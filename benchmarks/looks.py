@@ -137,7 +137,7 @@ def _cell(way: str, rate: str, coverage: float, seeds: float | None) -> dict[str
 def told_apart(
     p_value: PValue, rates: tuple[float, float], rng: Rng, studies: int, looks: Sequence[int] = LOOKS
 ) -> tuple[float, float]:
-    """Stop each study at its first look with a p-value below 5%, or at the last look.
+    """Stop each study at its first look with a p-value below 5%; a study without one counts with `MOST` seeds.
 
     Returns:
         The share of studies with such a p-value, and the mean number of seeds.
@@ -186,7 +186,7 @@ def pairs(seed: int, studies: int) -> list[dict[str, str]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw studies with both stopping rules; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     finish([*table_cells(arguments.seed, arguments.studies), *pairs(arguments.seed, arguments.studies)], arguments)
 

@@ -49,6 +49,10 @@ def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
 
     The sparsity regulariser starts at iteration 0 instead of its published start. It is on in most of a published run,
     so it must be on in the measurement.
+
+    Raises:
+        KeyError: if there is no such model.
+        ValueError: if the input size is too small for the task's subsets.
     """
     values = {
         "input_size": input_size,
@@ -179,7 +183,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, str]:
-    """Return the median, the least and the greatest value as columns NAME, NAME_least and NAME_most."""
+    """Return the median, the least and the greatest value, at least one, as columns NAME, NAME_least and NAME_most."""
     found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
     return {name + end: f"{value:.3f}" for end, value in found.items()}
 
@@ -213,8 +217,8 @@ def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str
 
     Args:
         doc: the benchmark's description.
-        rounds: turns of all measurements.
-        seconds: seconds of each measurement.
+        rounds: default number of rounds; each measures everything once.
+        seconds: default seconds of each measurement.
         models: default models to measure; None if they can't be chosen.
     """
     options = plain_parser(doc)

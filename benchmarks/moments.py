@@ -89,7 +89,7 @@ def estimate(values: Floats) -> tuple[float, float]:
 
 
 def quantities(out: Floats, slope: Floats, delta: Floats) -> dict[str, tuple[float, float]]:
-    """Estimate the moments of outputs and derivatives, by name, each with its standard error."""
+    """Estimate the moments of outputs and derivatives, by name, each with its standard error; `delta` is δ."""
     return {
         "E[z]": estimate(out),
         "Var[z]": estimate((out - out.mean()) ** 2),
@@ -205,7 +205,7 @@ def weight_rows(arguments: Namespace) -> Iterator[Row]:
 
 
 def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
-    """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` decides about the draws."""
+    """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` seeds the draws."""
     tell(f"{case.unit}, {case.weights}, H {case.hidden}, V {case.weight_variance:.4f}, v {case.input_variance:.4f}")
     rng = np.random.default_rng([arguments.seed, 9, number])
     shape = (case.hidden, arguments.samples)
@@ -227,7 +227,7 @@ def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate, print and write the table and the figure."""
+    """Simulate the moments; print the table, and write it and the figure with `--out`."""
     known = plain_parser(__doc__)
     known.add_argument("--samples", type=int, default=400_000, help="samples of each case")
     known.add_argument("--seed", type=int, default=0, help="seed of the random numbers")

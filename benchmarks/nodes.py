@@ -95,7 +95,7 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Run each study while nodes are killed and added; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--nodes", type=int, default=50, help="number of Ray nodes")
     options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES, help="studies to run")

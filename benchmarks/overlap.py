@@ -121,7 +121,7 @@ def _rejects(test: statistics.Contrast | None) -> bool:
 
 
 def partial_rows(law: PartialLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each number of shared seeds and each test: the share of `count` studies that it rejects."""
+    """Yield a row for each number of shared seeds and each test: the share of `count` studies that reject equality."""
     ways: Mapping[str, Callable[[Test, Parts], statistics.Contrast | None]] = {
         "all trials": lambda test, parts: test(*parts),
         "pairs alone": _pairs_alone,
@@ -216,7 +216,7 @@ def _student(means: Floats) -> Floats:
 
 
 def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each choice of variance shares, each design and test: the share of studies that it rejects."""
+    """Yield a row for each choice of variance shares, design and test: the share of studies that reject equality."""
     ways: Mapping[str, Callable[[Floats], Floats]] = {
         "crossed_mean": _crossed_p_values,
         "Student's t of init seeds' means": lambda differences: _student(differences.mean(axis=2)),
@@ -238,7 +238,7 @@ def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, A
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, test, count, print and write both tables."""
+    """Draw studies, and count rejections; print both tables, and write them with `--out`."""
     options = studies_parser(__doc__)
     options.set_defaults(studies=2000)
     options.add_argument("--partial-studies", type=int, default=2000, help="studies with partly shared seeds")

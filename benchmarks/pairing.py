@@ -54,7 +54,7 @@ class Law:
 
 
 def outcomes(rng: Rng, shape: Shape, *, rates: tuple[float, float], phi: float) -> tuple[Floats, Floats]:
-    """Draw successes of two methods, 0 or 1, with these rates and the correlation `phi`."""
+    """Draw successes of two methods, 0 or 1, with these rates and the correlation `phi`, which they must allow."""
     first, second = rates
     both = first * second + phi * math.sqrt(first * (1 - first) * second * (1 - second))
     kind = np.searchsorted(np.cumsum([both, first - both, second - both]), rng.random(shape), side="right")
@@ -104,7 +104,7 @@ def always_more(rng: Rng, shape: Shape) -> tuple[Floats, Floats]:
 def times(rng: Rng, shape: Shape, *, shared: float, factor: float) -> tuple[Floats, Floats]:
     """Draw times to success of two methods by `lognormals`.
 
-    About 30% are beyond 1.7, where the tests censor them.
+    With a factor of 1, about 30% are beyond 1.7, where the tests censor them.
     """
     return lognormals(rng, shape, shared=shared, factor=factor)
 
@@ -208,14 +208,14 @@ def _mid_p(first_only: int, second_only: int) -> float:
 
 
 def _tango(first_only: int, second_only: int, n: int) -> tuple[float, float]:
-    """Return Tango's score interval, Statistics in Medicine 17 (1998) 891-908."""
+    """Return Tango's 95% score interval of the difference of rates, Statistics in Medicine 17 (1998) 891-908."""
     estimate = (first_only - second_only) / n
     low = -1.0 if second_only == n else _crossing(first_only, second_only, n, -1.0, estimate, _Z)
     return low, 1.0 if first_only == n else _crossing(first_only, second_only, n, estimate, 1.0, -_Z)
 
 
 def _crossing(b: int, c: int, n: int, low: float, high: float, wanted: float) -> float:
-    """Find by bisection the difference from `low` to `high` with the score `wanted`; scores fall in between."""
+    """Find by bisection the difference from `low` to `high` with the score `wanted`; scores decrease between them."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _score(b, c, n, middle) > wanted else (low, middle)
@@ -383,7 +383,7 @@ def coverage(law: Law, bounds: Floats) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write both tables."""
+    """Draw studies, and count covering intervals and rejections; print both tables, and write them with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     intervals: list[dict[str, Any]] = []
     for laws, ways in INTERVALS:

@@ -81,6 +81,7 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
 
     Raises:
         ImportError: if Ray Tune isn't installed.
+        KeyError: if a trial failed.
     """
     import ray
     from ray import tune
@@ -106,6 +107,8 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
 def optuna(train: Train, trials: int) -> list[float]:
     """Optimize in two processes that share an SQLite database, and return the losses of complete trials.
 
+    The second process takes the kind and the seconds from this process's command line.
+
     Raises:
         AssertionError: if the second process fails.
         ImportError: if Optuna isn't installed.
@@ -123,7 +126,12 @@ def optuna(train: Train, trials: int) -> list[float]:
 
 
 def optimize(train: Train, trials: int) -> None:
-    """Run `trials` more trials of the shared Optuna study; a trial's number is its seed."""
+    """Run `trials` more trials of the shared Optuna study; a trial's number is its seed.
+
+    Raises:
+        ImportError: if Optuna isn't installed.
+        KeyError: if the study doesn't exist.
+    """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -157,8 +165,11 @@ def own_start_ms(times: int) -> float:
 def main(words: Sequence[str]) -> None:
     """Run the trials, and check that each has a loss of 0; or print the program's mean milliseconds.
 
+    An ``optuna-worker`` runs its trials without the check.
+
     Raises:
         AssertionError: if a loss is missing or isn't 0.
+        KeyError: if there is no such way.
     """
     way, kind, trials, seconds = words[0], words[1], int(words[2]), float(words[3])
     if way == "start":

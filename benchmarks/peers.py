@@ -155,8 +155,11 @@ def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
 def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -> list[float]:
     """Return each round's overhead in milliseconds per trial.
 
-    It is the time of the run, less that of a run of one empty trial, and less the trials' own CPU time, which the way's
-    processes share.
+    It is the time of the run, less that of a run of one empty trial, and less the trials' own CPU time, which `CORES`
+    processes share, or one with ``--local``.
+
+    Raises:
+        ZeroDivisionError: if the run has a single trial.
     """
     busy_s = key.trial_s / (1 if "--local" in key.way else CORES)
     return [
@@ -182,7 +185,7 @@ def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[flo
 
 
 def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int) -> list[Key]:
-    """List the runs of several trials, for each duration and way.
+    """List the runs of several trials, for each duration and way; those of `EMPTY_ONLY` have only empty trials.
 
     Args:
         kind: kind of the trials; programs have no durations.
@@ -202,7 +205,7 @@ def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Time runs of each way; print the table, and write it with `--out`."""
     ways = [*OPTIONS, *PEERS]
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=500, help="most trials of a run (default: %(default)s)")

@@ -111,7 +111,9 @@ def penalty(network: Network) -> Tensor | None:
 
 
 def plain_loop(cell: Cell, device: str = "cpu") -> Measure:
-    """Warm the loop up, and return a function that measures microseconds an iteration: CPU time, or time with CUDA.
+    """Warm the loop up, and return a function that measures microseconds an iteration.
+
+    They are CPU time on the CPU, and wall-clock time with CUDA.
 
     Args:
         cell: cell of the arithmetic task with operation ``mul``, one range, clipped weights, and a model of `KNOWN`.

@@ -109,7 +109,7 @@ def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Float
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw studies, and stop them by each rule; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for law, (draw, mean, deviation) in LAWS.items():

@@ -58,6 +58,7 @@ def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
 
     Raises:
         ValueError: if the preset doesn't train in packs.
+        InputError: if there is no such preset, or it has no such model.
     """
     file: dict[str, Any] = yaml.safe_load(preset_text(preset))
     file["models"] = [
@@ -99,7 +100,7 @@ def _values(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure the models of each preset; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=5, seconds=1.0)
     options.add_argument("--presets", nargs="+", default=list(PRESETS), choices=list(PRESETS), metavar="PRESET")
     options.add_argument("--warm", type=float, default=3.0, help="seconds before a pack is measured", metavar="S")

@@ -237,7 +237,9 @@ class Replay:
 
 
 def replay(curves: Sequence[Curve], rule: Rule) -> Replay:
-    """Replay trials in their order on simulated workers, each a step in turn; a free worker takes the next trial.
+    """Replay trials of `STEPS` steps on simulated workers, a step of each in turn, until it ends or the rule stops it.
+
+    A free worker takes the next trial, in their order.
 
     Raises:
         ValueError: if there are no curves.
@@ -292,7 +294,7 @@ def _rows(arguments: Namespace) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Train, replay, print and write the table."""
+    """Train the functions, and replay each rule; print the table, and write it with `--out`."""
     options = plain_parser(__doc__)
     options.add_argument("--pool", type=int, default=240, help="random settings to train")
     options.add_argument("--trials", type=int, default=60, help="trials of a repetition")

@@ -197,7 +197,7 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure each way to publish; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=2, seconds=0)
     options.add_argument("--trials", type=int, default=200, help="up to 50, or a multiple of it (default: %(default)s)")
     arguments = options.parse_args(words)

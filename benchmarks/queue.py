@@ -83,8 +83,11 @@ def _used_s(process: Path) -> float:
 def measure(workers: int, packs: int) -> dict[str, float]:
     """Hand out all packs; return requests a second, and the queue's CPU time for each in microseconds.
 
+    This process must be connected to Ray.
+
     Raises:
         AssertionError: if packs were lost or handed out twice.
+        ValueError: if another queue was started on this machine meanwhile.
     """
     planned = make_plan(parse_spec(SPEC.format(seeds=packs), source="queue"))
     bundles = [(pack,) for pack in make_packs(planned.trials, slots=packs, size=1)]
@@ -107,7 +110,7 @@ def measure(workers: int, packs: int) -> dict[str, float]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure the queue for each number of workers; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--packs", type=int, default=20_000)
     options.add_argument("--workers", type=int, nargs="+", default=WORKERS)

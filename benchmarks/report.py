@@ -106,7 +106,7 @@ def _made_up(trial: Trial, random: np.random.Generator) -> tuple[Result, Curve]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure `study report` on a made-up study; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--cells", type=int, default=400)
     options.add_argument("--seeds", type=int, default=50)

@@ -82,7 +82,7 @@ CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
-    """Return for each distribution a function that draws from it, its mean, and True if trials end at random."""
+    """Return for each distribution: a function that draws times, the mean of min(time, 1), and True for random ends."""
     complete = {name: (*distribution, False) for name, distribution in DISTRIBUTIONS.items()}
     return complete | {f"{name}; ended at random": (*DISTRIBUTIONS[name], True) for name in CENSORED}
 
@@ -122,7 +122,7 @@ def products(times: Floats, solved: Bools) -> Floats:
 
 
 def greenwood(times: Floats, solved: Bools) -> Floats:
-    """Bound by the mean ± z standard errors, within 0 and 1; NaN where the error is zero or undefined."""
+    """Bound by the mean ± 1.96 standard errors, within 0 and 1; NaN where the error is zero or undefined."""
     estimates = _estimates(times, solved)
     error = np.where(estimates.standard_error > 0, estimates.standard_error, np.nan)
     reach = normal_quantile(0.95) * error
@@ -132,9 +132,9 @@ def greenwood(times: Floats, solved: Bools) -> Floats:
 def score(times: Floats, solved: Bools) -> Floats:
     """Bound the mean by a score interval of the time saved, 1 - mean: Wilson's, if a success saves all.
 
-    The time saved is bounded by all m with (m - μ)² <= z² (m r - m²)/n'. μ is its mean. r is the ratio of its second to
-    its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's error implies.
-    Bounds are NaN where the mean is.
+    The time saved is bounded by all m with (m - μ)² <= z² (m r - m²)/n'. μ is its mean, and z is 1.96. r is the ratio
+    of its second to its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's
+    error implies. Bounds are NaN where the mean is.
     """
     estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)
@@ -185,7 +185,7 @@ def held(bounds: Floats, truth: float) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the table."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for name, (distribution, truth, is_censored) in cases().items():

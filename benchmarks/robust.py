@@ -122,7 +122,7 @@ def drawn(rng: np.random.Generator, law: Law, shape: tuple[int, int, int], *, ar
 
 
 def seed_values_of(values: Floats, *, are_shared: bool, method: int) -> SeedValues:
-    """Label a study's values, [seeds, cells], by seed: the same seeds in all cells and methods, or own ones."""
+    """Label the values of a study's method, [seeds, cells], by seed: shared by all cells and methods, or own ones."""
     n, cells = values.shape
 
     def seed(cell: int, number: int) -> Any:
@@ -290,6 +290,9 @@ def of_improvements(law: Law, studies: Studies, cells: int) -> Iterator[tuple[st
     """Yield each interval of the probability of improvement: its name, its bounds, the truth, and the scale 1.
 
     The truth compares the quantiles of both methods.
+
+    Raises:
+        AssertionError: if the law has a single method.
     """
     u = (np.arange(_GRID) + 0.5) / _GRID
     assert law.second is not None
@@ -346,7 +349,7 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write the tables."""
+    """Draw studies, and count covering intervals; print the tables, and write them with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = [(what, place) for what, (laws, _) in OF.items() for place in range(len(laws))]
     with ProcessPoolExecutor(cores()) as pool:

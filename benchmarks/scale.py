@@ -127,9 +127,11 @@ class IdleWork(PackWork):
 def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | None) -> None:
     """Run the study in this process, as `study run` does, with idle trainings.
 
+    It replaces the worker and the monitor of this process for good.
+
     Args:
         root: the store.
-        trials: number of trials of the study; rounded down to a multiple of `CELLS`.
+        trials: number of trials of the study, at least `CELLS`; rounded down to a multiple of it.
         pack_size: trials of a pack.
         notes: receives a line with the memory in MiB for each finished pack, and one at the end.
         kill_at: number of finished packs after which this process and its group are killed; None to let it end.
@@ -242,7 +244,7 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Run the driver three times; print the table, and write it with `--out`; with `--drive`, be that driver."""
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--trials", type=int, default=1_000_000, help="trials of the study, a multiple of 100")
     options.add_argument("--pack-size", type=int, default=256, help="trials of a pack")

@@ -85,7 +85,7 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
     """Run a study in a process of its own, and return its times.
 
     Args:
-        cell: model and sizes to train.
+        cell: cell of the NMU with 100 inputs; the study takes only its hidden size.
         trials: number of seeds.
         iterations: iterations of each trial.
         where: further options of `study run`.
@@ -170,7 +170,7 @@ def _rates(per_s: str, efficiency: float) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure threads, and packs of a study; print the table, and write it with `--out`."""
     known = parser(__doc__, rounds=5, seconds=2.0)
     known.add_argument("--cores", nargs="+", type=int, default=counts(cores()), metavar="N")
     known.add_argument("--hidden", type=int, default=2)

@@ -117,7 +117,7 @@ def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Compare, print and write the table."""
+    """Compare trials with their scripts; print the table, and write it with `--out`."""
     known = plain_parser(__doc__)
     known.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     known.add_argument("--seeds", type=int, default=3, help="trials of each cell")

@@ -67,7 +67,7 @@ def measure(arguments: Namespace) -> list[Row]:
     """Measure the rows that the file of ``--rows`` lacks, and append them to it.
 
     Returns:
-        All rows of the questions, in the order of the methods.
+        All rows of the chosen questions and repetitions, earlier ones included, in the order of the methods.
     """
     path = arguments.rows
     if not path.exists():
@@ -109,7 +109,7 @@ def read(path: Path) -> list[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the missing rows, and print and write table and figure; or draw the figure of an earlier file."""
+    """Measure missing rows, print all, and write them and a figure with `--out`; or draw an earlier file's figure."""
     options = plain_parser(__doc__)
     options.add_argument(
         "--rows", type=Path, default=Path("search-rows.csv"), help="file of measured rows, to continue"

@@ -179,7 +179,11 @@ def search(task: Task, sampler: str) -> Pick:
 
 
 def at_random(task: Task) -> Pick:
-    """Draw cells at random, train each with the same seeds, and pick the greatest rate; of ties, the first."""
+    """Draw cells at random, train each with the same seeds, and pick the greatest rate; of ties, the first.
+
+    Raises:
+        ValueError: if the budget is less than `RANDOM_SEEDS`.
+    """
     spec = task.spec()
     assert spec.search is not None
     space, suggestions = Space(spec), Suggestions(Space(spec), spec.search)
@@ -201,6 +205,8 @@ def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Ite
 
 def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
     """Maximise by Optuna's TPE, and pick Optuna's best candidate.
+
+    Batches are asked for until the budget is used up; the last one may exceed it.
 
     Args:
         task: the question and the budget.

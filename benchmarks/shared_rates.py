@@ -53,7 +53,7 @@ def drawn(
 
 
 def _sorted(y: Floats, *, is_nested: bool) -> Floats:
-    """Sort rows by their totals, and crossed columns too: the interval doesn't depend on the order."""
+    """Sort rows by total, and columns too, or values in nested rows: the interval doesn't depend on the order."""
     y = y[np.argsort(y.sum(axis=1), kind="stable")]
     return np.sort(y, axis=1) if is_nested else y[:, np.argsort(y.sum(axis=0), kind="stable")]
 
@@ -90,7 +90,7 @@ def design_rows(design: tuple[int, int], is_nested: bool, studies: int, seed: in
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, bound, count, print and write the table."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
     options = studies_parser(__doc__)
     options.set_defaults(studies=2000)
     arguments = options.parse_args(words)

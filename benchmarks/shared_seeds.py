@@ -29,7 +29,7 @@ from study.trials.table import TrialTable
 
 
 def correlation(pair: Finding) -> float | None:
-    """Return φ, the correlation of a pair's successes; None where either method solves all seeds or none."""
+    """Return φ, the correlation of a pair's successes; None without shared seeds, or if a method solves all or none."""
     first, second = _rates(pair)
     spread = math.prod(math.sqrt(rate * (1 - rate)) for rate in (first, second))
     if not spread or not pair.seeds:
@@ -40,7 +40,7 @@ def correlation(pair: Finding) -> float | None:
 
 
 def variance_ratio(pair: Finding) -> float | None:
-    """Return the variance of the difference of rates, paired over independent; None where nothing varies."""
+    """Return the variance of the rates' difference, paired over independent; None without shared seeds or variance."""
     independent = sum(rate * (1 - rate) for rate in _rates(pair))
     if not independent or not pair.seeds:
         return None
@@ -110,7 +110,13 @@ def _times(paired: Contrasts, independent: Contrasts) -> dict[str, int]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Read each study, and print and write a row for each."""
+    """Read each study; print a row for each, and write them with `--out`.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+        StoreError: if the store can't be read.
+        InputError: if a stored file is invalid.
+    """
     options = plain_parser(__doc__)
     options.add_argument("names", nargs="+", metavar="STUDY", help="names of studies in the store")
     options.add_argument("--store", default="studies")

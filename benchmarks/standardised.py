@@ -36,7 +36,7 @@ SEEDS = (12, 25, 50, 100, 200)
 
 
 def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any]:
-    """Return the row of a law and a number of seeds: the coverage and the mean width of each interval."""
+    """Draw studies of a law of `LAWS`, and return a row with the coverage and the mean width of each interval."""
     rates = np.array(LAWS[law])
     rate = float(np.array(SHARES) @ rates)
     rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])
@@ -72,7 +72,7 @@ def _standardised(solved: Ints, judged: Ints, drawn: Ints | None = None) -> Stan
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, bound, count, print and write the table."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     finish([coverage_row(law, seeds, arguments.studies, arguments.seed) for law in LAWS for seeds in SEEDS], arguments)
 

@@ -266,7 +266,7 @@ def _sizes(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Train, count, print and write the table and the figure."""
+    """Train seeds, and count negative factors; print the table, and write it, a figure and each seed's with `--out`."""
     known = plain_parser(__doc__)
     known.add_argument("--seeds", type=int, default=1000, help="seeds of each size to train for 1,000 updates")
     arguments = known.parse_args(words)

@@ -34,9 +34,10 @@ RESULTS = HERE / "results"
 
 
 def engine_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each shape.
+    """Return a table with a line for each shape; a dash means that a pack of `PACK` trials wasn't measured.
 
-    A line has the times of the plain loop and of both engines in full packs, for each number of cells of a seed.
+    A line has the times of the plain loop, of torch with one cell a seed, and of the fused engine for each number of
+    cells a seed, with the latter's speed-ups over the plain loop.
     """
     shapes: dict[tuple[str, str, str], dict[tuple[str, str], Row]] = {}
     shared = sorted({row["cells_a_seed"] for row in rows}, key=int)
@@ -61,6 +62,9 @@ def engine_peers_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each shape, pack size and number of cells that share a seed.
 
     A line has the times of the plain loop, torch, JAX and the fused engine, and the latter's speed-ups.
+
+    Raises:
+        KeyError: if one of them wasn't measured.
     """
     plain = {_shape(row): row for row in rows if row["engine"] == "plain loop"}
     lines = []
@@ -84,7 +88,7 @@ def _shape(row: Row) -> tuple[str, ...]:
 
 
 def _packs(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
-    """Return the rows of each pack by engine."""
+    """Return the rows of `_PEERS` by engine, for each shape, pack size and number of cells a seed."""
     packs: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         if row["engine"] in _PEERS:
@@ -185,7 +189,11 @@ def presets_table(rows: Sequence[Row]) -> str:
 
 
 def script_table(rows: Sequence[Row]) -> str:
-    """Return a table with the agreements of scripts, and of the torch engine, with the fused engine's trials."""
+    """Return a table with the agreements of scripts, and of the torch engine, with the fused engine's trials.
+
+    Raises:
+        ValueError: if there are no such trials.
+    """
     lines, fused = [], [row for row in rows if row["engine"] == "fused"]
     ways = {way: [row for row in fused if row["what"] == way] for way in ("script", "torch")}
     count = len(ways["script"])
@@ -297,9 +305,12 @@ def _spread(row: Row, name: str) -> str:
 
 
 def peers_excerpt(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each of five ways.
+    """Return a table with a line for each of five ways, `_EXCERPT`.
 
     A line has the time of the start, the overhead of short trials, and the time of a whole run of long ones.
+
+    Raises:
+        KeyError: if one of the ways wasn't measured.
     """
     found = {(row["way"], row["trial_s"]): row for row in rows}
     *short, longest = dict.fromkeys(row["trial_s"] for row in rows)
@@ -417,7 +428,7 @@ def _coverage(row: Row) -> str:
 def restricted_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each distribution and interval.
 
-    A line has the interval's coverage for each number of seeds, and two of its widths.
+    A line has the interval's coverage for each number of seeds, at least two, and its width at the second and the last.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     lines: dict[tuple[str, str], list[Row]] = {}
@@ -439,7 +450,8 @@ def restricted_table(rows: Sequence[Row]) -> str:
 def robust_table(rows: Sequence[Row]) -> str:
     """Return a table of the least coverage and greatest width over distributions, by interval and sample size.
 
-    The first row's interval has a line for each number of cells and kind of seeds; each other one has a single line.
+    There must be at least two sizes; widths are those at the second and the last. The first row's interval has a line
+    for each number of cells and kind of seeds; each other one has a single line.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
@@ -475,8 +487,8 @@ def tests_table(rows: Sequence[Row]) -> str:
 def tuned_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each law and truth, in percent.
 
-    A line has the winners named by the first two ways, right ones if the methods differ, else false ones, and the first
-    way's coverage.
+    A line has the rates of winners that the first two ways name, right ones if the methods differ, else false ones, and
+    the first way's coverage.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     ways = list(dict.fromkeys(row["way"] for row in rows))[:2]
@@ -609,7 +621,7 @@ def components_table(rows: Sequence[Row]) -> str:
 
 
 def shared_rates_table(rows: Sequence[Row]) -> str:
-    """Return a table of the least coverage by design and rate over all shares, and the greatest width at two rates."""
+    """Return a table of the least coverage over shares by design and rate, and greatest width at rates 0.05 and 0.5."""
     rates = list(dict.fromkeys(row["rate"] for row in rows))
     texts = []
     for design in dict.fromkeys(row["seeds"] for row in rows):
@@ -624,7 +636,7 @@ def shared_rates_table(rows: Sequence[Row]) -> str:
 def standardised_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each law of the levels' rates.
 
-    A line has coverage and mean width of both intervals by seeds.
+    A line has coverage and mean width of the standardised and of the raw rate's interval, by seeds.
     """
     seeds = list(dict.fromkeys(row["seeds"] for row in rows))
     lines: dict[tuple[str, str], list[str]] = {}
@@ -639,9 +651,9 @@ def standardised_table(rows: Sequence[Row]) -> str:
 
 
 def standardised_more_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each law.
+    """Return a table with three lines for each law: the rate with drawn starts, a difference, and a raw difference.
 
-    A line has coverage and mean width with drawn starts, of a difference, and of a raw one.
+    A line has coverage and mean width of the interval, by seeds.
     """
     seeds = list(dict.fromkeys(row["seeds"] for row in rows))
     kinds = {"drawn": "rate, starts drawn", "difference": "difference", "raw_difference": "raw difference"}
@@ -673,7 +685,7 @@ def _percent(share: str, digits: int) -> str:
 
 
 def narrow_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each cell: with all seeds, and with the seeds of the rule; it extends the rows."""
+    """Return a table with a line for each cell: with all seeds, and with the rule's; it adds columns to `rows`."""
     for row in rows:
         row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
         row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
@@ -876,7 +888,11 @@ PAGES = (
 
 
 def source(note: Path) -> str:
-    """Describe the origin of results, from their JSON file, in a sentence; for `until` with the trials saved."""
+    """Describe the origin of results, from their JSON file, in a sentence; for `until` with the trials saved.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+    """
     found = labelled(json.loads(note.read_text()))
     versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
     packages = ", ".join(
@@ -920,7 +936,12 @@ def table(name: str) -> str:
 
 
 def written(page: str) -> str:
-    """Return the page with each table between its marks replaced by a new one, by `table`."""
+    """Return the page with each table between its marks, ``<!-- figures: NAME -->`` and an end, replaced by `table`.
+
+    Raises:
+        KeyError: as for `table`.
+        FileNotFoundError: as for `table`.
+    """
     return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", _filled, page, flags=re.DOTALL)
 
 
@@ -929,7 +950,7 @@ def _filled(marks: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Print the tables, or write them into the documents."""
+    """Print the tables, or with `--write` put them into the documents."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="into the documents")
     if parser.parse_args().write:

@@ -72,10 +72,10 @@ def published(
         for_s: seconds of each measurement of training.
 
     Returns:
-        Runs a second, the slow-down of training meanwhile, and milliseconds of this process's CPU time a run.
+        Runs a second, the median slow-down of training meanwhile, and milliseconds of this process's CPU time a run.
 
     Raises:
-        SystemExit: if the publisher fails.
+        SystemExit: if the publisher fails, or not everything is published.
     """
     busy_s, cpu_s, ratios = 0.0, 0.0, []
     with Publisher(uri, folder.path.name, StoredPacks(folder)) as publisher:
@@ -129,9 +129,7 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
 
 
 def copied(uri: str, there: int) -> int:
-    """Copy the runs of trials in a database, with new ids, until there are about `there`; return their number.
-
-    Only whole copies are made, so the number is a multiple of the original one.
+    """Copy all runs of trials in a database, with new ids, repeatedly up to `there` runs; return their number.
 
     Raises:
         ZeroDivisionError: if the database has no run of a trial.
@@ -214,7 +212,12 @@ def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, 
 
 @contextmanager
 def dashboard(uri: str, folder: Path) -> Iterator[str]:
-    """Serve a database as `study ui` does, and yield the address."""
+    """Serve a database as `study ui` does within the context, and yield the address.
+
+    Raises:
+        RuntimeError: if the server ends.
+        TimeoutError: if it doesn't answer in time.
+    """
     port = free_port()
     command, environment = ui_command(uri, port=port)
     address = f"http://127.0.0.1:{port}"
@@ -229,7 +232,11 @@ def dashboard(uri: str, folder: Path) -> Iterator[str]:
 def measured(
     kind: str, folder: StudyStore, names: Sequence[str], service: Service | None, arguments: Namespace
 ) -> dict[str, Any]:
-    """Publish packs to one kind of MLflow, and return the row of all measurements; NaN for those that don't apply."""
+    """Publish packs to one kind of MLflow, and return the row of all measurements; NaN for those that don't apply.
+
+    Raises:
+        SystemExit: if not everything is published.
+    """
     root = folder.path.parent
     uri, user = default_uri(root), None
     if service is not None:
@@ -283,7 +290,7 @@ def _written(row: dict[str, Any]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and write the table."""
+    """Measure each kind of MLflow; print the table, and write it with `--out`."""
     made = parser(__doc__, rounds=3, seconds=0.25)
     made.add_argument("--runs", type=int, default=20_000, help="made-up runs")
     made.add_argument("--sqlite", type=int, default=2_000, help="runs to publish to a database in a file")

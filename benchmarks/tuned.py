@@ -134,39 +134,39 @@ class Rates:
 
 
 def equal(count: int) -> Gaps:
-    """Return the gaps of `count` equally good values: all 0."""
+    """Return distances of values from the best mean, for any number of seeds: 0 for all `count` values."""
     return lambda seeds: [0.0] * count
 
 
 def alone(count: int, place: int, gap: float) -> Gaps:
-    """Return the gaps of one good value at `place`, and of others that are worse by `gap` standard deviations."""
+    """Return distances of values from the best mean, for any number of seeds: 0 at `place`, `gap` at the others."""
     return lambda seeds: [0.0 if value == place else gap for value in range(count)]
 
 
 def near(count: int, place: int, errors: float) -> Gaps:
-    """Return the gaps of one good value at `place`, and of others, worse by `errors` standard errors of a mean."""
+    """Return distances of values from the best mean, by seeds: 0 at `place`, else `errors` standard errors."""
     return lambda seeds: alone(count, place, errors / math.sqrt(seeds))(seeds)
 
 
 def peaked(count: int, place: int, curvature: float) -> Gaps:
-    """Return the gaps of values on a parabola with its maximum at `place`."""
+    """Return distances of values from the best mean, for any number of seeds: curvature (value - place)²."""
     return lambda seeds: [curvature * (value - place) ** 2 for value in range(count)]
 
 
 def _skewed(normal: Floats) -> Floats:
-    """Return negative log-normal numbers, like losses with a long tail."""
+    """Transform standard normal numbers to negated log-normal ones, scaled to a mean of 0 and a variance of 1."""
     return np.asarray((math.exp(0.5) - np.exp(normal)) / math.sqrt((math.e - 1) * math.e))
 
 
 def _failing(normal: Floats) -> Floats:
-    """Return numbers with a mean of 0, a tenth of them far below the others."""
+    """Transform standard normal numbers to ones with a mean of 0, a tenth of them far below the others."""
     fails = special.ndtr(normal) < 0.1
     spread = np.where(fails, -3.0, 1 / 3) + 0.1 * normal
     return np.asarray(spread / math.sqrt(0.1 * 9 + 0.1 + 0.01))
 
 
 def _noisier(values: Floats) -> Floats:
-    """Scale the values' noise from 0.3 to 2; leave that of a single value unchanged."""
+    """Scale the noise of the hyperparameter's values by 0.3 to 2; leave that of a single value unchanged."""
     count = values.shape[-1]
     return values * np.geomspace(0.3, 2.0, count) if count > 1 else values
 
@@ -355,6 +355,9 @@ def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a row for each way and sample size, over all laws.
 
     It has the greatest rate of wrong winners, the least coverage, and the mean rate of right winners.
+
+    Raises:
+        ValueError: if a way has no rows of a size.
     """
     for way in WAYS:
         for n in SIZES:
@@ -371,7 +374,7 @@ def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw, count, print and write both tables."""
+    """Draw and count; print both tables, and write them with `--out`."""
     arguments = studies_parser(__doc__).parse_args(words)
     rows: list[dict[str, Any]] = []
     module = import_module("study.statistics.sign_flips")  # the package's attribute of that name is the function

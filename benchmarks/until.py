@@ -80,6 +80,15 @@ def narrow_row(name: str, fixed: CellSummary, verdict: Verdict, solved: int) -> 
     """Return a cell's row: its rate and interval at all seeds beside those of the seeds used.
 
     They agree if the intervals overlap, and the interval of the seeds used contains the rate of all seeds.
+
+    Args:
+        name: the cell's name.
+        fixed: its summary over all seeds.
+        verdict: the verdict at the seeds used.
+        solved: number of the seeds used that were solved.
+
+    Raises:
+        AssertionError: if the cell has no rate, or the verdict no interval.
     """
     assert fixed.success_rate is not None
     low, high = statistics.wilson(fixed.solved, fixed.ended)
@@ -146,9 +155,12 @@ def _word(is_so: bool) -> str:
 
 
 def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[list[dict[str, str]], int]:
-    """Replay a study; return a row for each verdict, and the number of trials.
+    """Replay a study, and print a summary; return a row for each verdict, and the number of trials used.
 
     Each row also has the seeds that `study plan` expects after the first batch.
+
+    Raises:
+        AssertionError: if the results lack a requested trial.
     """
     end, known, asked = replayed(plan, results)
     first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)
@@ -177,7 +189,12 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Replay the study by both rules, print and write the tables."""
+    """Replay the study by both rules; print a table for each, and write it with `--out`.
+
+    Raises:
+        UnknownStudyError: if the store has no such study.
+        StoreError: if the store can't be read.
+    """
     known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     known.add_argument("--store", default="studies", help="store of the study")
     known.add_argument("--study", default="demo400", help="finished study with a fixed number of seeds")

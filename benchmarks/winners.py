@@ -224,7 +224,7 @@ def row(place: int, studies: int, seed: int) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate each design, print and write a row for each."""
+    """Simulate each design; print a row for each, and write them with `--out`."""
     options = studies_parser(__doc__).parse_args(words)
     with ProcessPoolExecutor(cores()) as pool:
         count = partial(row, studies=options.studies, seed=options.seed)

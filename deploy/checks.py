@@ -47,10 +47,10 @@ def check_guards(service: Service) -> None:
 
 
 def check_listening(service: Service) -> None:
-    """Check that only Ray's own processes, with their required token, listen beyond loopback.
+    """Check that each part listens on loopback, and that only Ray's processes and the study's listen beyond it.
 
     Raises:
-        ServiceError: if another process does, or if a part doesn't listen on loopback.
+        ServiceError: if a part doesn't, or another process does.
     """
     say("checking listening ports")
     found = listening()

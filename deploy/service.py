@@ -161,7 +161,7 @@ class Service:
         )
 
     def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Send an HTTP GET request; return the status and the body; 0 and an empty body without an answer in 10 s."""
+        """Send an HTTP GET request, and return status and body; 0 and an empty body if no answer comes within 10 s."""
         trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
         request = urllib.request.Request(url, headers=dict(headers or {}))
         try:

@@ -123,7 +123,7 @@ def _apart(name: str, arguments: Namespace) -> bool:
 
 
 def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
-    """Compile all kernels in parallel, into the cache; an error is printed, and recurs in the part itself."""
+    """Compile the selected parts' kernels in parallel, into the cache; an error ends this step, and is printed."""
     only, tasks = set(arguments.only), {}
     if "checks" in only:
         cells = [*(much.checked(shape) for shape in (*much.bits, *much.alone)), much.distribution]

@@ -112,7 +112,7 @@ def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
     """Compile the training kernel, for blocks of any number of trials, and disassemble it.
 
     Raises:
-        FileNotFoundError: if the assembler, ptxas, isn't installed.
+        FileNotFoundError: if the assembler, ptxas, isn't installed, or the file `nvdisasm` doesn't exist.
         RuntimeError: if the assembler or the disassembler fails.
     """
     from tasks.arithmetic.engine.gpu import kernels
@@ -152,6 +152,9 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
     Returns:
         The count of each instruction over the block's warps, int64 [instructions], and the weights, float32 [trials,
         parameters].
+
+    Raises:
+        ValueError: if the machine code has an unsupported instruction.
     """
     tables, trials = block.tables, len(block.begun[0])
     which = np.arange(trials, dtype=np.uint64)

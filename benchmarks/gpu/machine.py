@@ -133,7 +133,7 @@ def without_gpu() -> str | None:
 
 
 def gpu() -> Machine:
-    """Return the current GPU as a `Machine`.
+    """Return the current GPU as a `Machine`; see `without_gpu` for its availability.
 
     Raises:
         ImportError: if the package cuda-core isn't installed.
@@ -199,7 +199,10 @@ def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
 
 
 def spread(work: Callable[[Task], Found], tasks: Iterable[Task], workers: int) -> Iterator[Found]:
-    """Run tasks in several processes, or in this one if `workers` is at most 1; results are in the tasks' order."""
+    """Yield the result of each task, in their order, from several processes; from this one if `workers` is at most 1.
+
+    An error of a task is raised in its place.
+    """
     if workers <= 1:
         yield from map(work, tasks)
         return

@@ -18,7 +18,8 @@ def steps(code: Code) -> list[Step]:
     """Return a function for each instruction of a kernel.
 
     Raises:
-        ValueError: if an instruction is unsupported; for some operands, the returned function raises it.
+        ValueError: if an instruction is unsupported. For some operands the returned function raises it; for an
+            unknown special register it raises KeyError.
     """
     return [_step(instruction, code) for instruction in code.instructions]
 
@@ -37,7 +38,7 @@ def _step(instruction: Instruction, code: Code) -> Step:
 
 
 def _label(text: str, code: Code) -> str:
-    """Replace the low word of a label's address by its place in the code, its high word by 0, and no other operand."""
+    """Return an operand; of a label's address, the low word becomes its place in the code, in hex, the high word 0."""
     found = re.search(r"32@(lo|hi)\(\((?:\w+ \+ )?([.\w]+)@srel\)\)", text)
     if found is None:
         return text

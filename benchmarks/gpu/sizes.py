@@ -65,7 +65,10 @@ class Sizes:
         return published_cell(*shape).replace(**changes)
 
     def checked(self, shape: Model) -> Cell:
-        """Return the published cell of a shape, with a regulariser schedule that starts within a check's updates."""
+        """Return the published cell of a shape, shortened for checks.
+
+        The regulariser's schedule is within a check's updates, and an evaluation has two chunks of rows.
+        """
         values = {
             "input_size": shape[1],
             "hidden_size": shape[2],

@@ -65,6 +65,9 @@ def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float],
 def evaluation_s(with_evaluations: Lap, update_s: float) -> float:
     """Compute the seconds of an evaluation, at least 0: a lap's time beyond its updates, by its evaluations.
 
+    Raises:
+        ZeroDivisionError: if the lap has no evaluation.
+
     Example:
         >>> evaluation_s(Lap(seconds=2.0, updates=150, evaluations=5), update_s=0.01)
         0.1
@@ -196,7 +199,7 @@ def _make_room(machine: Machine) -> None:
 
 
 def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure packs from one trial to many times the device's capacity, and yield a row for each.
+    """Measure packs of each of `sizes.multiples` trials a multiprocessor, at least one trial, and yield a row for each.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.
@@ -232,7 +235,7 @@ def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[
 def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
     """Measure packs of four cells a seed in blocks of up to one, two, three or four trials; yield a row for each.
 
-    A pack has twice the number of trials that the device trains at once.
+    A pack has twice the number of trials that the device trains at once, rounded up to whole seeds.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.

@@ -109,6 +109,7 @@ class Warp:
 
         Raises:
             AssertionError: if the threads of the warp have diverged at a barrier.
+            ValueError: if an operand of an instruction is unsupported.
         """
         instructions, lanes = self.code.instructions, np.arange(LANES)
         while self.alive.any():
@@ -258,6 +259,7 @@ def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, b
 
     Raises:
         AssertionError: if the threads of a warp have diverged at a barrier.
+        ValueError: if an operand of an instruction is unsupported.
     """
     memory.constants[[_THREADS_AT, _STACK_AT]] = threads, _STACK_BYTES
     memory.constants[_SHARED_AT] = 4 * len(memory.shared) - SHARED_FROM

@@ -33,7 +33,8 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
     """Draw a table of outcomes: `trials` rows, `trials // cells` seeds a cell; a few cells solve all, a few none.
 
-    `cells` should divide `trials`; else the remaining trials form more cells.
+    `cells` should divide `trials`; else the remaining trials form more cells. ``solved_at``, in iterations, is null for
+    an unsolved trial.
     """
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)

@@ -95,7 +95,7 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
 
 
 def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
-    """Return a command's row: median seconds and CPU seconds, and CPU time as a multiple of each baseline process's."""
+    """Print a command's seconds, and return its row: medians of seconds and CPU seconds, ratios to both baselines."""
     whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
     beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
     tell(f"{name}: {statistics.median(whole_s):.2f} s")

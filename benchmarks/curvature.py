@@ -91,7 +91,7 @@ def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
 
 
 def plot(name: str, grid: int, path: Path) -> None:
-    """Draw the loss of one observation into a file: a panel for each second layer."""
+    """Draw the loss of an observation, a key of `OBSERVATIONS`, into a file: a panel for each second layer."""
     observation = OBSERVATIONS[name]
     scale = PowerNorm(0.5, 0, HEIGHT)  # most of the square is below 150
     with mpl.rc_context(STYLE | {"axes.grid": False}):

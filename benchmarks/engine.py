@@ -79,6 +79,9 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
     """Start to train a cell in this way, and return the function that measures microseconds per trial-iteration.
 
     They are CPU time on the CPU, and wall-clock time with CUDA.
+
+    Raises:
+        InputError: if there is no such engine.
     """
     if way == PLAIN:
         return plain_loop(cell, device)

@@ -60,7 +60,7 @@ Key = tuple[str, str]
 
 
 def run_s(key: Key, kept: Path, seconds: float) -> float:
-    """Run a command in a new folder, and return the seconds it took.
+    """Run a command in a new folder; print and return the seconds that it took.
 
     Args:
         key: key of `COMMANDS`.

@@ -201,7 +201,7 @@ def jax_updates(name: str, seeds: int, at_once: int) -> Callable[[], object]:
 
 
 def recipe_of(name: str) -> Recipe:
-    """Return a network's recipe: its task and its model."""
+    """Return the recipe of a network, a key of `NETWORKS`: its task and its model."""
     build, is_series, _ = NETWORKS[name]
     return Recipe(task=Classes(is_series=is_series), model=build, hyperparameters={})
 

@@ -67,6 +67,10 @@ def exact(name: str, exponents: Sequence[int]) -> Unit:
         name: NAC-mul, NPU, RealNPU, NRU or NMRU.
         exponents: exponent of each input.
 
+    Raises:
+        KeyError: if there is no such unit.
+        RuntimeError: for another unit of `units.UNITS`.
+
     Example:
         >>> round(exact("NRU", (1, -1))(torch.tensor([[6.0, 3.0]])).item(), 3)
         2.0

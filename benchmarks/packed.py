@@ -130,7 +130,7 @@ def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bo
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the plain loop, packs and JAX; print the table, and write it with `--out`."""
+    """Measure the plain loop, packs and, on the CPU, JAX; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=9, seconds=0.3)
     options.add_argument("--hidden", type=int, nargs="+", default=list(_GOALS))
     options.add_argument("--packs", type=int, nargs="+", default=[16, 64])

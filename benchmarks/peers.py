@@ -102,7 +102,7 @@ def study_words(key: Key) -> list[str]:
 
 
 def write_files(kind: str, folder: Path) -> None:
-    """Write the study, its training code, and the peers' scripts into an empty folder."""
+    """Write the study of a kind, a key of `STUDIES`, its training code, and the peers' scripts into an empty folder."""
     (folder / "nothing.py").write_text(MODULE)
     (folder / SCRIPT).write_text(PROGRAM)
     (folder / "nothing.yaml").write_text(json.dumps({"study": "nothing", "seeds": 1, **METRICS, **STUDIES[kind]}))
@@ -110,7 +110,7 @@ def write_files(kind: str, folder: Path) -> None:
 
 
 def run_s(key: Key, seconds: float) -> float:
-    """Return the seconds of a whole run; `seconds` is ignored.
+    """Print and return the seconds of a whole run; `seconds` is ignored.
 
     Raises:
         RuntimeError: if the run fails.

@@ -101,7 +101,7 @@ def stein(studies: Studies, half_width: float, first: int) -> tuple[Counts, Floa
 
 
 def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Floats]]]]:
-    """Yield the rules by name, each with its first look."""
+    """Yield the name of each rule and first look, and a function that applies it to studies and a half-width."""
     for first in FIRST_LOOKS:
         yield f"Student's, first look at {first}", lambda studies, width, first=first: sequential(studies, width, first)
     for first in FIRST_LOOKS:

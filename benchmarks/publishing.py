@@ -171,7 +171,7 @@ class Publishing:
 
 
 def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], rounds: int) -> Iterator[dict[str, str]]:
-    """Measure the minimum and each way to publish, in turn, and yield a row for each way.
+    """Measure the minimum and each way to publish, in turn; print and yield a row for each way.
 
     The first round warms up and doesn't count.
 

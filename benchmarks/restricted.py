@@ -82,7 +82,10 @@ CENSORED = ("exponential, 90% solved", "gamma, shape 3, 50% solved", "half about
 
 
 def cases() -> dict[str, tuple[Draw, float, bool]]:
-    """Return for each distribution: a function that draws times, the mean of min(time, 1), and True for random ends."""
+    """Return, by name, a function that draws times, the mean of min(time, 1), and True if trials end at random times.
+
+    The three `CENSORED` distributions occur a second time, with random ends.
+    """
     complete = {name: (*distribution, False) for name, distribution in DISTRIBUTIONS.items()}
     return complete | {f"{name}; ended at random": (*DISTRIBUTIONS[name], True) for name in CENSORED}
 

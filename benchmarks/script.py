@@ -56,7 +56,11 @@ def script_cells(models: Sequence[str]) -> list[Cell]:
 
 
 def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result, Curve]]:
-    """Train a cell's trials by an engine, and return the result and curve of each."""
+    """Train a cell's trials by an engine, and return the result and curve of each, in the order of the seeds.
+
+    Raises:
+        InputError: if there is no such engine.
+    """
     training = engine_named(engine).start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
     while not training.done:
         training.advance(1.0)

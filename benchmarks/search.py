@@ -49,7 +49,7 @@ def key_of(row: Row) -> Key:
 
 
 def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterator[Row]:
-    """Measure the true success rates of a question's picks, exact or with an interval, and yield a row for each."""
+    """Measure the true success rates of a question's picks, exact or with intervals; print and yield a row for each."""
     cells = [pick.cell for pick in picks.values()]
     exact = question.rate
     rates = [exact(**question.values(cell)) for cell in cells] if exact else question.rates(cells, FRESH)

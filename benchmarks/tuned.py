@@ -300,7 +300,7 @@ WAYS: Mapping[str, Callable[[Floats, Floats], Result]] = {
 
 
 def in_parts(way: Callable[[Floats, Floats], Result], first: Floats, second: Floats) -> Result:
-    """Test studies in parts that fit into memory, and return all results in their order."""
+    """Test studies, at least one, in parts that fit into memory, and return all results in their order."""
     numbers = first.shape[1] * 2 * SPLITS * max(first.shape[2], second.shape[2])
     size = max(1, min(_STUDIES_AT_ONCE, _NUMBERS_AT_ONCE // numbers))
     parts = [way(first[start : start + size], second[start : start + size]) for start in range(0, len(first), size)]

@@ -148,7 +148,7 @@ def factors(rng: Rng) -> Any:
 
 
 def diverging(rng: Rng) -> Any:
-    """Draw trials of two equally fragile methods with a metric, as columns; they diverge independently of its value."""
+    """Draw 20 trials of each of two equal methods, as columns; three in ten diverge by chance, and lack the metric."""
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": [], "loss": []}
     for method in range(2):
         lost = rng.random(20) < 0.3
@@ -208,7 +208,7 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
 
 
 def row(place: int, studies: int, seed: int) -> dict[str, Any]:
-    """Draw the studies of a design, and return its row: the percentages that name a winner."""
+    """Draw the studies of the design `DESIGNS[place]`, and return its row: the percentages that name a winner."""
     design = DESIGNS[place]
     tell(design.name)
     rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])

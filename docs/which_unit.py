@@ -37,8 +37,8 @@ def cells(file: str) -> list[Row]:
 def best(rows: Sequence[Row]) -> str:
     """Return a table of the most solved trials for each range and operation, with the interval and the units.
 
-    Each unit is followed by the median iteration at which a trial first met the criterion, in thousands. A cell is
-    ``none`` if no trial was solved.
+    Of several units, the fastest is first, and the interval is that one's. Each unit is followed by the median
+    iteration at which a trial first met the criterion, in thousands. A cell is ``none`` if no trial was solved.
 
     Raises:
         ValueError: if a range has no row of an operation.

@@ -138,7 +138,7 @@ def _model_row(
     others: dict[str, tuple[float, int]],
     every: int,
 ) -> dict[str, Any]:
-    """Make the row of a pack; evaluations are counted, so that it doesn't matter where a lap ended."""
+    """Make and print the row of a pack; evaluations are counted, so that it doesn't matter where a lap ended."""
     update_s = [lap.update_s for lap in measured["updates", pack]]
     looked_s = [evaluation_s(lap, s) / every for lap, s in zip(measured["evaluated", pack], update_s, strict=True)]
     whole_s = [update + look for update, look in zip(update_s, looked_s, strict=True)]

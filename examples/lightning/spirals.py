@@ -33,7 +33,7 @@ class Spirals(lightning.LightningModule):
         self.layers = nn.Sequential(*hidden[0], *hidden[1], nn.Linear(32, 1), nn.Flatten(0))
 
     def training_step(self, batch, index):
-        """Compute and log the loss."""
+        """Log and return the loss."""
         loss = nn.functional.binary_cross_entropy_with_logits(self.layers(batch[0]), batch[1])
         self.log("train/loss", loss, on_step=False, on_epoch=True)
         return loss

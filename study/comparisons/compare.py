@@ -399,7 +399,7 @@ def _means(first: Side, second: Side, metric: str | None) -> tuple[float | None,
 
 def _as_probability(difference: float) -> float:
     """Return the probability that corresponds to a difference of mean ranks, which are shares; clipped to [0, 1]."""
-    return min(1.0, max(0.0, 0.5 + difference / 2))
+    return min(1.0, max(0.0, 0.5 + difference))
 
 
 def _probabilities(interval: Interval) -> Interval:

@@ -134,7 +134,7 @@ def from_json(data: bytes, where: str) -> Record:
         candidates = tuple(_candidate(fields) for fields in content["candidates"])
         winners = None if winners is None else tuple(winners)
         return Record(content["sampler"], content["asked"], candidates, winners, version)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{where} isn't a valid record: {error!r}; move it away to begin the search anew: trials that are stored "
             "aren't trained again"

@@ -420,7 +420,7 @@ def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception
 
 def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
     """Make the package's error of an error of obstore, with advice."""
-    text = str(error)
+    text = str(error) or type(error).__name__
     status = _STATUS.search(text)
     if isinstance(error, InvalidPathError):
         return InputError(f"{where} can't be the address of an object: {_first_line(text)}")
@@ -455,5 +455,5 @@ def _first_line(text: str) -> str:
     status = _STATUS.search(text)
     if status is not None:
         return f"{status[1]} {status[2]}".strip()
-    line = _REQUEST.sub("", text.splitlines()[0])
+    line = _REQUEST.sub("", text.partition("\n")[0])
     return re.sub(r"\?\S*", "", line).strip()[:200]

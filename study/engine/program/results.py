@@ -437,13 +437,15 @@ class MlflowReader(FolderReader):
         """Read the new complete lines; a metric's name is its file's path below ``metrics``.
 
         Raises:
-            ResultsError: if a line isn't a time, a value and a step.
-            OSError: if a file can't be read.
+            ResultsError: if a file can't be read, or a line isn't a time, a value and a step.
         """
         for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
-            with path.open("rb") as file:
-                file.seek(self._read_bytes.get(path, 0))
-                complete, end, _ = file.read().rpartition(b"\n")
+            try:
+                with path.open("rb") as file:
+                    file.seek(self._read_bytes.get(path, 0))
+                    complete, end, _ = file.read().rpartition(b"\n")
+            except OSError as error:
+                raise ResultsError(f"{path.relative_to(self._folder)} can't be read: {error.strerror}") from None
             self._read_bytes[path] = self._read_bytes.get(path, 0) + len(complete) + len(end)
             name = path.relative_to(next(parent for parent in path.parents if parent.name == "metrics")).as_posix()
             for line in complete.decode("utf-8", "replace").splitlines():

@@ -96,6 +96,32 @@ def test_a_trial_without_a_number_ranks_worst():
     assert "NAU: 9 of 12 trials diverged" in text
 
 
+@pytest.mark.parametrize("better", [10, 7])
+def test_ranks_over_several_rows_give_the_share_of_pairs(better):
+    """The estimate is the share of pairs of trials, row by row, in which the first method is better."""
+    results = [
+        Result(
+            trial=Trial(published_cell(model, hidden_size=size), seed),
+            outcome=Outcome.FINISHED,
+            metrics={"loss": loss},
+            iterations=10,
+            training_s=1.0,
+        )
+        for size in (2, 4)
+        for seed in range(10)
+        for model, loss in (("NMU", 1.0 if seed < better else 3.0), ("NAU", 2.0 if seed else math.nan))
+    ]
+    table = results_table(results)
+    metrics = {"loss": METRICS["loss"]}
+    compared = contrasts(cell_rows(summarised(table, metrics), {}), TrialTable(table, metrics))
+    (question,) = compared.plan.by_method
+    (finding,) = compared.findings[question]
+    assert finding.is_probability
+    assert finding.estimate == pytest.approx((10 * better + (10 - better)) / 100)
+    low, high = finding.interval
+    assert low <= finding.estimate <= high
+
+
 def test_too_few_seeds_give_no_verdict_but_a_required_number():
     """Five seeds give no verdict; the table gives the number of seeds that the family of tests requires."""
     rows, table = finished({"NMU": shared(range(5), 0.0), "NAU": shared(range(5), 5.0)})

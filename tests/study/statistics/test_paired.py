@@ -78,7 +78,7 @@ def test_impossible_counts_are_refused():
     """Negative counts, and more discordant seeds than seeds, are errors that show the values."""
     with pytest.raises(ValueError, match="counts must be >= 0, but got -1, 3"):
         statistics.mcnemar(-1, 3)
-    with pytest.raises(ValueError, match=r"got 3 \+ 4 of 6"):
+    with pytest.raises(ValueError, match=r"got 3 \+ 4, n = 6"):
         statistics.mcnemar_interval(3, 4, 6)
 
 

@@ -258,6 +258,11 @@ def test_rows_of_two_kinds_are_merged_by_step(results: Make) -> None:
         ("step,loss\n1,2\n3\n", "line 3 of log.csv has 1 value, and the header 2 columns"),
         ("step,loss\n1,2,3\n", "line 2 of log.csv has 3 values, and the header 2 columns"),
         ("step,loss\n1.5,2\n", "line 2 of log.csv has step 1.5, but steps must be integers of at least 0"),
+        (
+            "step,loss\n1,0.5\r0.4\n",
+            "line 2 of log.csv isn't a row of comma-separated values: new-line character seen in unquoted field - "
+            "do you need to open the file in universal-newline mode?",
+        ),
         ("loss,größe\n1,2\n".encode("latin-1"), "line 1 of log.csv isn't UTF-8: invalid start byte at byte 7"),
         ("loss\n1\n".encode("utf-16"), "line 1 of log.csv isn't UTF-8: invalid start byte at byte 0"),
     ],

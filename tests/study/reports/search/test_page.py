@@ -102,7 +102,7 @@ def test_the_table_lists_part_of_very_many_candidates(section):
     assert len(set(table["candidate"])) == MOST_CANDIDATES
     assert {"#11", "#577"} <= set(table["candidate"])
     text = section(search, rows)
-    assert f"{MOST_CANDIDATES} of them, including the front; candidates.csv has all." in text
+    assert f"{MOST_CANDIDATES} of the candidates are listed, all of the front among them; candidates.csv" in text
     assert len(search_tables.candidates_rows(search).rows) == MOST_CANDIDATES + 100
 
 

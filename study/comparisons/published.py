@@ -195,8 +195,8 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
                 kind = "a whole number" if is_count else "a number"
                 raise InputError(f"{name}, line {line}: {column} must be {kind}, but is {row[column]!r}")
         solved, seeds = int(row["solved"]), int(row["seeds"])
-        if solved > seeds:
-            raise InputError(f"{name}, line {line}: solved must be at most seeds, but is {solved} of {seeds}")
+        if not solved <= seeds or not seeds:
+            raise InputError(f"{name}, line {line}: solved <= seeds >= 1 must hold, but has {solved} of {seeds}")
     return rows
 
 

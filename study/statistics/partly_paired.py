@@ -228,8 +228,8 @@ def partly_paired_times(
     `paired_log_rank` for pairs alone; without pairs it is `log_rank`.
 
     Args:
-        first_pairs: the first method's times, >= 0, and whether each trial was solved (any flag but 0) or censored, for
-            each seed that both methods have.
+        first_pairs: the first method's times, >= 0, and whether each trial was solved or censored, for each seed that
+            both methods have.
         second_pairs: the same for the second method.
         first_alone: the first method's unpaired trials.
         second_alone: the second method's unpaired trials.
@@ -240,8 +240,8 @@ def partly_paired_times(
         solved while trials of both were observed.
 
     Raises:
-        ValueError: if a time is negative or not finite, numbers of times, flags or pairs differ, or the confidence is
-            out of range.
+        ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, numbers of times, flags or pairs
+            differ, or the confidence is out of range.
 
     Example:
         >>> solved = [True] * 4
@@ -254,7 +254,7 @@ def partly_paired_times(
     times = _paired_and_alone(*(sample[0] for sample in (first_pairs, second_pairs, first_alone, second_alone)))
     flags = _paired_and_alone(*(sample[1] for sample in (first_pairs, second_pairs, first_alone, second_alone)))
     pairs, *alone = (part.size for part in times[1:])
-    methods = comparable_trials([(np.concatenate(times[k::2]), np.concatenate(flags[k::2]) != 0) for k in range(2)])
+    methods = comparable_trials([(np.concatenate(times[k::2]), np.concatenate(flags[k::2])) for k in range(2)])
     if not pairs and all(alone):
         test = _log_rank_contrast(methods, confidence)
     else:

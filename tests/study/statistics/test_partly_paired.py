@@ -218,6 +218,13 @@ def test_the_p_value_of_many_exchanged_trials_is_near_the_exact_one():
     assert exchange_test(-differences, -first, -(second - 1)).p_value == pytest.approx(test.p_value)
 
 
+@pytest.mark.parametrize("flag", [2, math.nan])
+def test_flags_of_solved_trials_are_true_or_false(flag):
+    sample = ([1.0, 2.0], [1.0, flag])
+    with pytest.raises(ValueError, match="must be true or false"):
+        statistics.partly_paired_times(sample, sample, NO_TIMES, NO_TIMES)
+
+
 @pytest.mark.parametrize("place", range(3))
 def test_scores_that_are_not_finite_are_refused(place):
     """A NaN difference or score raises ValueError."""

@@ -131,7 +131,7 @@ def iterations(number: float | None, interval: Interval | None = None, *, is_sig
 
 
 def error(number: float | None, interval: Interval | None = None) -> str:
-    """Format a small number like `measure`, but to two digits instead of three; None as –.
+    """Format a small number like `measure`, but to two digits, and with a power of ten below 0.01; None as –.
 
     Example:
         >>> error(4.2056e-07), error(0.45365), error(0.0), error(1234.0)

@@ -118,7 +118,8 @@ _runs_options = together(
         "metrics",
         metavar="COLUMN[:higher|:lower]",
         multiple=True,
-        help="Column to average over trials; may be repeated. Default: found by their names.",
+        help="Column to average over trials, with the better direction if its name doesn't tell; may be repeated. "
+        "Default: up to six columns with a metric's name.",
     ),
     STATE_WORDS,
     click.option(

@@ -107,7 +107,7 @@ def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
 @click.option(
     "--standardise",
     metavar="COLUMN",
-    help="Column with a number known when a trial starts: adds success rates standardised for it.",
+    help="Column with a number known at each trial's start: adds success rates as if all rows had the same starts.",
 )
 @click.option(
     "--starts",

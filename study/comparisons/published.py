@@ -196,7 +196,8 @@ def _rows(name: str, text: str) -> list[dict[str, str]]:
                 raise InputError(f"{name}, line {line}: {column} must be {kind}, but is {row[column]!r}")
         solved, seeds = int(row["solved"]), int(row["seeds"])
         if not solved <= seeds or not seeds:
-            raise InputError(f"{name}, line {line}: solved <= seeds >= 1 must hold, but has {solved} of {seeds}")
+            given = f"solved {solved} and seeds {seeds}"
+            raise InputError(f"{name}, line {line}: must have 1 <= seeds and solved <= seeds, but has {given}")
     return rows
 
 

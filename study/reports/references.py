@@ -152,5 +152,7 @@ def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str)
     judging = pairs[KINDS.index(findings.criterion.kind)]
     chosen = fitting(keys, [column for pair in pairs for column in pair], [judging, *pairs])
     comments = [command, "Rates of trials within bounds of references; intervals are at 95%."]
-    comments += ["The other bound would be too wide; bounds.csv has it."] if len(chosen) < len(KINDS) * 2 else []
+    comments += (
+        ["The columns of the other bound don't fit; bounds.csv has them."] if len(chosen) < len(KINDS) * 2 else []
+    )
     return tabular([*keys, *chosen], comments=comments)

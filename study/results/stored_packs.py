@@ -41,7 +41,7 @@ class StoredPacks:
         self._judged: pa.Table | None = None
 
     def judge(self, rows: pa.Table) -> None:
-        """Replace results by judged ones in later calls of `results`; no-op if `rows` was given.
+        """Replace results by judged ones in later calls of `results`; without effect if the constructor got rows.
 
         Args:
             rows: judged results; trials without one keep their pack's result.

@@ -206,7 +206,10 @@ class CodeFolder:
                 continue
             path = Path(file)
             if top in self._names:
-                raise InputError(f"two modules are called {module}: the study's, and {path}. Rename yours")
+                raise InputError(
+                    f"two modules are called {module}: the study's, and {path}, which was imported instead. Rename the "
+                    "study's"
+                )
             if module == top and not is_installed(path) and top not in OURS and _is_from_search_path(top, path):
                 raise InputError(
                     f"{import_string} imports {top} from {path}, which isn't in the copy of the study's code, because "

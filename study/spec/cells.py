@@ -25,8 +25,9 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
         family: the family that declares them; None for the installed family of the task.
 
     Raises:
-        ValueError: if the task doesn't exist with these values.
-        InputError: if `family` is None, and no installed family has the task.
+        KeyError: if the family has no such model, for families that check it.
+        ValueError: if a value is invalid, or one without a default is missing.
+        InputError: if `family` is None, and the installed packages don't offer exactly one usable family of the task.
 
     Example:
         >>> cell = canonical_cell("simple", "NAC-mul", {"sparsity_strength": 10.0})

@@ -55,8 +55,8 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 
 def _end(beyond: Log, best: float, step: float) -> float:
-    # imported here: it takes as long as all other imports, and tables of rates and means don't need it
     """Find the interval's end below `best` for a negative step, or above it for a positive one."""
+    # imported here: it takes as long as all other imports, and tables of rates and means don't need it
     from scipy import optimize
 
     near, far = best, best + step

@@ -54,7 +54,7 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
     if not mask.any():
         return None
     if not np.isin(y[mask], (0, 1)).all():
-        raise ValueError("numbers must be 0 or 1 for success")
+        raise ValueError("values must be 1 for a success, 0 for none, or NaN without a trial, but some aren't")
     rate, tail = float(y[mask].mean()), (1 - confidence) / 2
     effective = _effective_trials(y, mask, is_nested)
     ends = [1.0 if share == 1 else _upper_end(share, tail, effective) for share in (1 - rate, rate)]

@@ -162,7 +162,10 @@ class Publisher:
         self._put(_Job(lambda experiment: experiment.study.artifact(path), kind=f"file {path}"))
 
     def shows(self, mark: str) -> None:
-        """Record the mark of the study's content, to write once all queued jobs are done, if no pack was unreadable."""
+        """Set the mark of the study's content, by which `shows_all` finds that MLflow has all of it.
+
+        It is written to MLflow when the publisher ends, after all queued jobs, unless a pack was unreadable.
+        """
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:

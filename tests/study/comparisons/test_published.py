@@ -40,8 +40,14 @@ def test_a_cell_repeats_a_row_with_its_values() -> None:
         ("task,model,solved,seeds\n", "a.csv: published results lack the columns source"),
         (TABLE.replace("41,50", "many,50"), r"a.csv, line 2: solved must be a whole number, but is 'many'"),
         (TABLE.replace("41,50", ",50"), r"a.csv, line 2: solved must be a whole number, but is ''"),
-        (TABLE.replace("41,50", "51,50"), r"a.csv, line 2: solved <= seeds >= 1 must hold, but has 51 of 50"),
-        (TABLE.replace("41,50", "0,0"), r"a.csv, line 2: solved <= seeds >= 1 must hold, but has 0 of 0"),
+        (
+            TABLE.replace("41,50", "51,50"),
+            r"a.csv, line 2: must have 1 <= seeds and solved <= seeds, but has solved 51 and seeds 50",
+        ),
+        (
+            TABLE.replace("41,50", "0,0"),
+            r"a.csv, line 2: must have 1 <= seeds and solved <= seeds, but has solved 0 and seeds 0",
+        ),
         (TABLE.replace("41,50", "4.5,50"), r"a.csv, line 2: solved must be a whole number, but is '4\.5'"),
         (TABLE.replace("1200", "soon"), r"a.csv, line 2: solved_at_mean must be a number, but is 'soon'"),
         (TABLE.replace(",0.08", ""), r"a.csv, line 3: must have a field for each of 11 columns"),

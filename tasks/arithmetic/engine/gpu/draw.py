@@ -141,15 +141,15 @@ def new_draw(layout: Layout) -> Any:
 
 
 def new_multiply(layout: Layout) -> tuple[Any, Any]:
-    """Make the phases of rows' sums over inputs; a thread takes a row and a slice of the features.
+    """Make two phases that sum the features of each row: by weights, and over the task's subsets.
 
         multiply(t, x, w, a)
         subsets(t, x, e, trial, trials)
 
-    The sums by weights of a row's first slice stay in its thread; those of other slices go to shared memory, as do all
-    products and all sums over subsets. A block's trials share the sums over subsets, so each trial's threads compute
-    some of them: `trial`, uint64, 0 <= trial < trials, is the number of the thread's trial. Other arguments are as in
-    `gpu.phases.Phases`.
+    In both, a thread takes a row and a slice of its features. `multiply` keeps the sums by weights of a row's first
+    slice in the thread; it writes those of other slices, and all products, to shared memory. `subsets` writes all its
+    sums there. A block's trials share the sums over subsets, so each trial's threads compute some of them: `trial`,
+    uint64, 0 <= trial < trials, is the number of the thread's trial. Other arguments are as in `gpu.phases.Phases`.
     """
     rows, stride, plane, at_inputs = layout.rows, layout.stride, layout.plane, layout.at_inputs
     slice_quads, quads, logs, products = layout.slice_quads, layout.quads, layout.logs, layout.products

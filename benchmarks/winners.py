@@ -105,7 +105,10 @@ def crossed(rng: Rng, side: int) -> Any:
 
 
 def adaptive(rng: Rng, most: int = 100) -> Any:
-    """Draw trials of two methods, with seeds added until McNemar's test at 5% finds a difference, as columns."""
+    """Draw trials of two methods of the same success rate, as columns.
+
+    Ten seeds are added at a time, until McNemar's test finds a difference at 5%, or there are `most`.
+    """
     solved = _successes(rng, 2, most, 0.6, 0.3)
     for count in looks(10, most):
         first, second = solved[0][:count], solved[1][:count]

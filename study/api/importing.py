@@ -89,7 +89,8 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
         The outcomes of the runs, to report or to write as a table.
 
     Raises:
-        InputError: if the experiment doesn't exist, or seeds or metrics aren't found in its runs.
+        InputError: if `uri` isn't an address of MLflow, the experiment doesn't exist or has no runs, or seeds or
+            metrics aren't found in them.
         TrackingError: if MLflow can't be reached.
         TypeError: if a choice has another name.
     """

@@ -35,7 +35,9 @@ def load_function(
         The family of the function's trials, and the code.
 
     Raises:
-        InputError: if the function doesn't exist, its module fails, or its signature isn't that of a training function.
+        InputError: if `train` isn't an import string, the code or an included file can't be read (see
+            `read_source_code`), the function doesn't exist, its module fails, its signature isn't that of a training
+            function, or an argument takes a data file.
     """
     name = parse_import_string(spec.train)
     code = read_source_code([name], folder, spec.include)

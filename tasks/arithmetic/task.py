@@ -216,6 +216,8 @@ class ArithmeticTask:
     def pieces(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
         """Compute the masks at offset 0, with neighbours in the same subsets merged, so that large n cost no more.
 
+        In the simple task, each input is a piece of its own.
+
         Returns:
             The masks, 0 or 1, float32 [subsets, pieces], and the number of inputs in each piece, int64 [pieces].
 

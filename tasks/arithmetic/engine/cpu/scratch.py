@@ -96,7 +96,7 @@ def zeros(*shape: int) -> Any:
 
 @inlined
 def inputs_of(scratch, numbers, n):  # type: ignore[no-untyped-def]
-    """View inputs, or their logarithms, as [features, block and a vector more]."""
+    """View inputs, or their logarithms, as [features padded to a multiple of 4, block + LANES]."""
     return matrix(numbers, 0, padded(n, 4), scratch.block + LANES)
 
 

@@ -115,7 +115,10 @@ class TorchTensors:
         return EvaluationRows(sources, self._cell, purpose, self._task, self._masks, keys)
 
     def _new_chunks(self) -> list[tuple[slice, Network]]:
-        """Split the trials into groups, each with a network of views; on the CPU, so small that they fit the cache."""
+        """Split the trials into groups, each with a network whose parameters are views of the whole network's.
+
+        On the CPU they are so small that they fit the cache; elsewhere there is one group.
+        """
         trials, groups = len(self.trials), []
         size = max(1, _CHUNK_NUMBERS // (CHUNK_ROWS * self._cell.hidden_size)) if self._on_cpu else trials
         for first in range(0, trials, size):

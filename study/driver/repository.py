@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from study.addresses import page_of
+from study.interface.json_text import parse_json
 from study.spec import Spec
 
 REPOSITORY: Final = "STUDY_REPOSITORY"
@@ -78,7 +78,7 @@ def _without_user(remote: str) -> str:
 
 def _submitted(text: str | None) -> dict[str, Any] | None:
     try:
-        values: Mapping[str, Any] = json.loads(text or "")
+        values: Mapping[str, Any] = parse_json(text or "")
         return {name: values[name] for name in _NAMES if name in values}
     except (ValueError, TypeError):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from study.errors import InputError
 from study.interface.declarations import Metric
 from study.interface.family import Content, Family
 from study.interface.function_family import TASK, FunctionFamily
+from study.interface.json_text import parse_json
 from study.interface.packed_family import PackedFamily
 from study.interface.program_family import TASK as PROGRAM_TASK
 from study.interface.program_family import ProgramFamily
@@ -97,7 +97,7 @@ def declared_family(text: str | bytes) -> Family:
         ValueError: if the text isn't such a declaration, or no installed package offers its family.
         InputError: if the family can't be imported, or several packages offer it.
     """
-    content: Any = json.loads(text)
+    content: Any = parse_json(text)
     if isinstance(content, dict) and "family" in content:
         task = content["family"]
         if not isinstance(task, str) or not is_family_task(task):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from study.errors import InputError
+from study.interface.json_text import parse_json
 from study.reports import columns, files, latex, metric_series, overall, references, standardised
 from study.reports.claims import claims_rows
 from study.reports.content import Report
@@ -169,9 +170,9 @@ def _write_all(
 def _read_list(folder: Path) -> dict[str, str] | None:
     """Read a folder's list of files; None if it is missing or unreadable."""
     try:
-        digests = json.loads((folder / _LIST).read_bytes())["files"]
+        digests = parse_json((folder / _LIST).read_bytes())["files"]
         return {str(name): str(digest) for name, digest in digests.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

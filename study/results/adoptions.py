@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from study.errors import StoreError
+from study.interface.json_text import parse_json
 from study.spec import Spec
 from study.store import StudyStore
 from study.words import count_of, join_and
@@ -71,8 +72,8 @@ def read_adoptions(folder: StudyStore) -> list[Adoption]:
     if content is None:
         return []
     try:
-        return [_parse(entry) for entry in json.loads(content)]
-    except (ValueError, TypeError, RecursionError) as error:
+        return [_parse(entry) for entry in parse_json(content)]
+    except (ValueError, TypeError) as error:
         raise StoreError(f"{folder.file_address(LOG)} can't be read: {error}; put it back as it was") from None
 
 

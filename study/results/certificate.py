@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from study.errors import StoreError
+from study.interface.json_text import parse_json
 from study.store import StudyStore
 from study.visible import visible
 from study.words import count_of, join_and
@@ -76,12 +77,12 @@ def read_certificate(folder: StudyStore) -> Certificate | None:
     if content is None:
         return None
     try:
-        certificate = Certificate(**json.loads(content))
+        certificate = Certificate(**parse_json(content))
         texts = [certificate.at, certificate.reason, *certificate.trials, *certificate.differing, *certificate.engines]
         if not all(isinstance(text, str) for text in texts) or not isinstance(certificate.of, int):
             raise ValueError("it has a value of the wrong type")
         return replace(certificate, reason=visible(certificate.reason))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; `study verify` writes it anew, or remove it"
         ) from None

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from study.errors import StoreError
+from study.interface.json_text import parse_json
 from study.plan.plan import ClaimLook, Plan
 from study.spec.seeds import MOST_TRIALS, count_seeds, format_seeds, parse_seeds
 from study.store import StudyStore
@@ -38,8 +39,8 @@ def read_looks(folder: StudyStore) -> tuple[ClaimLook, ...]:
     if content is None:
         return ()
     try:
-        return tuple(_look(**look) for look in json.loads(content)["looks"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return tuple(_look(**look) for look in parse_json(content)["looks"])
+    except (ValueError, TypeError, KeyError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; it records how much of the claims' error rate "
             "earlier looks have spent: restore it, or remove it to judge claims as if there had been no earlier look"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from study.interface.json_text import parse_json
 from study.results.adoptions import adopted_identity
 from study.spec.packed_tables import PackedSpec
 from study.store import StudyStore
@@ -51,8 +52,8 @@ def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStor
 def _read(folder: StudyStore) -> dict[str, str]:
     """Return the stored layouts by key; empty without a valid file, since layouts can be proven again."""
     try:
-        layouts = json.loads(folder.read_file(LAYOUTS) or b"{}")
-    except (ValueError, RecursionError):
+        layouts = parse_json(folder.read_file(LAYOUTS) or b"{}")
+    except ValueError:
         return {}
     are_texts = isinstance(layouts, dict) and all(isinstance(layout, str) for layout in layouts.values())
     return layouts if are_texts else {}

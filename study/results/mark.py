@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from study.environment import versions
+from study.interface.json_text import parse_json
 
 NAME = "report.json"
 """The file next to the results with the last report's mark and the digests of its files."""
@@ -76,7 +77,7 @@ def has_mark(folder: ReportStore, content_mark: str) -> bool:
         StoreError: if the store can't be read.
     """
     try:
-        before = json.loads(folder.read_file(NAME) or b"{}")
+        before = parse_json(folder.read_file(NAME) or b"{}")
         files: Mapping[str, str] = before["files"] if before["mark"] == content_mark else {}
         return bool(files) and all(_digest(folder.read_file(f"report/{name}")) == files[name] for name in files)
     except (ValueError, KeyError, TypeError):  # a truncated file, or a foreign file of that name

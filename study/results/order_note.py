@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from study.errors import StoreError
+from study.interface.json_text import parse_json
 from study.store import StudyStore
 from study.visible import visible
 
@@ -56,11 +57,11 @@ def read_order_note(folder: StudyStore) -> OrderNote | None:
     if content is None:
         return None
     try:
-        note = OrderNote(**json.loads(content))
+        note = OrderNote(**parse_json(content))
         if note.verdict not in VERDICTS or not isinstance(note.sentence, str):
             raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, and sentence a text")
         return replace(note, sentence=visible(note.sentence))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         raise StoreError(
             f"{folder.file_address(NAME)} can't be read: {error}; remove it, and `study run` writes it anew"
         ) from None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from study.errors import InputError, StoreError, StudyError
+from study.interface.json_text import parse_json
 from study.results.adoptions import adopted_identity
 from study.source import SourceCode, code_cache, parsed_digest, read_archive
 from study.store import Store, StudyStore
@@ -163,7 +164,7 @@ def _equal(code: SourceCode, stored: Iterable[CodeCopy], preferred: str | None) 
 def _declared_files(folder: StudyStore) -> str | None:
     """Return the identity of the study's files at its last start; None if it isn't stored."""
     try:
-        return str(json.loads(folder.read_file(DECLARED) or b"")["code"]).partition(";")[0]
+        return str(parse_json(folder.read_file(DECLARED) or b"")["code"]).partition(";")[0]
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -171,7 +172,7 @@ def _declared_files(folder: StudyStore) -> str | None:
 def _parse_record(content: bytes) -> tuple[str, str] | None:
     """Return the parsed digest and the identity of a record; None if it is invalid."""
     try:
-        record = json.loads(content)
+        record = parse_json(content)
         parsed, identity = str(record["parsed"]), str(record["identity"])
     except (ValueError, KeyError, TypeError):
         return None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 
 from study.errors import InputError, StoreError
+from study.interface.json_text import parse_json
 from study.spec.tags import check_tags, is_tag, tags_in
 from study.store import StudyStore
 
@@ -58,10 +59,10 @@ def _changes(folder: StudyStore) -> tuple[set[str], set[str]]:
     if content is None:
         return set(), set()
     try:
-        data = json.loads(content)
+        data = parse_json(content)
         added, removed = set(data["added"]), set(data["removed"])
         if all(map(is_tag, added | removed)):
             return added, removed
-    except (ValueError, KeyError, TypeError, RecursionError):  # a truncated file, or a foreign file of that name
+    except (ValueError, KeyError, TypeError):  # a truncated file, or a foreign file of that name
         pass
     raise StoreError(f"{folder.file_address(FILE)} can't be read as tags: remove it, and add the tags again")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from study.errors import InputError, StoreError
+from study.interface.json_text import parse_json
 from study.summaries.search import Candidate
 
 NAME = "search.json"
@@ -123,7 +124,7 @@ def from_json(data: bytes, where: str) -> Record:
         True
     """
     try:
-        content = json.loads(data)
+        content = parse_json(data)
         version, winners = content["version"], content["winners"]
         if version > VERSION:
             raise InputError(
@@ -134,7 +135,7 @@ def from_json(data: bytes, where: str) -> Record:
         candidates = tuple(_candidate(fields) for fields in content["candidates"])
         winners = None if winners is None else tuple(winners)
         return Record(content["sampler"], content["asked"], candidates, winners, version)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{where} isn't a valid record: {error!r}; move it away to begin the search anew: trials that are stored "
             "aren't trained again"

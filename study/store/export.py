@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from study.environment import versions
 from study.errors import InputError, StudyError
+from study.interface.json_text import parse_json
 from study.store.formats import SCHEMA_VERSION
 from study.store.local import explained
 from study.store.study_store import StudyStore
@@ -208,7 +209,7 @@ def _unpacked(archive: zipfile.ZipFile, file: Path, into: Path) -> Export:
             with archive.open(member) as source, target.open("xb") as copy:
                 if (member.file_size, _copied(source, copy)) != (listed[key]["bytes"], listed[key]["sha256"]):
                     raise InputError(f"{file} was changed after export: {key} has another digest; nothing was imported")
-    trials = json.loads(archive.read(lists[0]))["trials"]
+    trials = parse_json(archive.read(lists[0]))["trials"]
     return Export(file, study, trials, {key: entry["bytes"] for key, entry in listed.items()})
 
 
@@ -234,7 +235,7 @@ def _listed(
     if member.file_size > min(_MOST_LIST_BYTES, file.stat().st_size):
         raise InputError(f"{file} isn't an exported study: its {_LIST} has {member.file_size:,} bytes")
     try:
-        about = json.loads(archive.read(member))
+        about = parse_json(archive.read(member))
         is_newer = about["format"] > FORMAT or about["schema_version"] > SCHEMA_VERSION
         files: dict[str, Mapping[str, Any]] = {
             key: {"bytes": int(entry["bytes"]), "sha256": str(entry["sha256"])} for key, entry in about["files"].items()

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from study.errors import InputError, StoreError
+from study.interface.json_text import parse_json
 from study.records import Checkpoint
 from study.store import formats
 from study.store.formats import Members
@@ -130,13 +131,13 @@ def provenance_of(file: pq.ParquetFile) -> dict[str, Any]:
         UnbelievableError: if it isn't a JSON object, or has control characters.
         ValueError: if it isn't JSON.
     """
-    return json.loads(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
+    return parse_json(_parsed_provenance(file.metadata.metadata[_PROVENANCE_KEY]))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)  # a study's files have few provenances
 def _parsed_provenance(text: bytes) -> bytes:
     """Return the text of a provenance; raise ValueError if it isn't JSON, UnbelievableError if otherwise invalid."""
-    content = json.loads(text)
+    content = parse_json(text)
     if not isinstance(content, dict):
         raise UnbelievableError("its provenance isn't a JSON object")
     if (wrong := _first_unprintable(content)) is not None:
@@ -218,7 +219,7 @@ def _members(data: bytes, with_arrays: bool) -> Members:
     if not isinstance(members, np.lib.npyio.NpzFile) or _HEADER not in members:
         raise UnbelievableError(f"this package didn't write it: it has no member {_HEADER!r}")
     names = [name for name in members.files if name != _HEADER] if with_arrays else []
-    header: dict[str, Any] = json.loads(str(members[_HEADER]))
+    header: dict[str, Any] = parse_json(str(members[_HEADER]))
     return header, {name.removeprefix("array."): members[name] for name in names}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from study.errors import StoreError
+from study.interface.json_text import parse_json
 
 T = TypeVar("T")
 
@@ -218,7 +218,7 @@ def this_process() -> dict[str, str | int]:
 def holder_of(content: bytes | None) -> str:
     """Describe the process that a lock's content names; "another process" if it names none."""
     try:
-        holder = json.loads(content or b"")
+        holder = parse_json(content or b"")
         return f"process {holder['pid']} on {holder['host']}"
     except (ValueError, KeyError, TypeError):  # the holder hasn't written its name yet
         return "another process"

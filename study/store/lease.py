@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from study.errors import BusyError, StoreError, StudyError
+from study.interface.json_text import parse_json
 from study.store.folder import StudyLock, holder_of, this_process
 
 Version = Mapping[str, Any]
@@ -189,7 +190,7 @@ def _id_of(data: bytes) -> object:
 def _parsed(data: bytes) -> dict[str, Any]:
     """Parse a lock's content; empty if it isn't a JSON object."""
     try:
-        content = json.loads(data)
+        content = parse_json(data)
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

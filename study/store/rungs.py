@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from study.errors import StoreAwayError, StoreError
+from study.interface.json_text import parse_json
 from study.store.folder import Folder
 
 _KIND, _SUFFIX = "rungs", ".json"
@@ -63,10 +64,10 @@ class StoredRungs:
 
     def _parse(self, key: str, data: bytes) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
         try:
-            content = json.loads(data)
+            content = parse_json(data)
             if isinstance(content, dict):
                 return content
             reason = "it isn't a JSON object"
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             reason = str(error)
         raise StoreError(f"{self.folder.where_is(key)} can't be read: {reason}; remove it, and resume the study")

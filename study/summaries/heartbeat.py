@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from study.interface.json_text import parse_json
 from study.visible import uncoloured
 from study.words import count_of, duration, measure
 
@@ -217,7 +218,7 @@ def _parse(log_line: str) -> Heartbeat | None:
     if not log_line.startswith(_MARK):
         return None
     try:
-        content: Any = json.loads(log_line.removeprefix(_MARK))
+        content: Any = parse_json(log_line.removeprefix(_MARK))
         if not isinstance(content, dict):
             return None
         content = _OPTIONAL | content
@@ -229,7 +230,7 @@ def _parse(log_line: str) -> Heartbeat | None:
             "training": _items(content["training"], MOST_CELLS, CellTraining, _is_training),
         }
         at, left_s = datetime.fromisoformat(content["at"]), content["left_s"]
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return None
     counts = [content[name] for name in (*COUNTS, "workers", "cells", "waiting")]
     has_texts = isinstance(content["study"], str) and isinstance(content["metric"], str)

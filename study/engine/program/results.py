@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from abc import ABC, abstractmethod
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from study.interface.error_text import shortened
+from study.interface.json_text import parse_json
 from study.interface.program import CONFIG_FILES, Results
 from study.words import count_of
 
@@ -185,8 +185,8 @@ class OutputReader(Reader):
     def _read_json(self, line: str) -> None:
         if line.lstrip().startswith("{"):
             try:
-                numbers = json.loads(line)
-            except (ValueError, RecursionError):
+                numbers = parse_json(line)
+            except ValueError:
                 self._broken = self._broken or shortened(line, 200)  # it may only look like JSON
                 return
             self._add(numbers, "a line of its output")
@@ -252,8 +252,8 @@ class JsonReader(FileReader):
         if path is None:
             return
         try:
-            content = json.loads(path.read_bytes())
-        except (ValueError, RecursionError) as error:
+            content = parse_json(path.read_bytes())
+        except ValueError as error:
             raise ResultsError(f"{self._name()} isn't valid JSON: {error}") from None
         except OSError as error:
             raise ResultsError(f"{self._name()} can't be read: {error.strerror}") from None
@@ -339,8 +339,8 @@ class JsonLinesReader(LinesReader):
 
     def _take(self, line: str, place: str) -> None:
         try:
-            numbers = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            numbers = parse_json(line)
+        except ValueError as error:
             raise ResultsError(f"{place} isn't JSON: {error}") from None
         if not isinstance(numbers, dict):
             raise ResultsError(f"{place} must be an object of numbers")

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from study.interface.json_text import parse_json
+
 _MARK = b"\x93study\r\n"
 _SIZES = struct.Struct("!QQ")
 _HEADER = len(_MARK) + _SIZES.size
@@ -87,8 +89,8 @@ class MessageReader:
         text, payload = bytes(arrived[_HEADER : _HEADER + text_size]), bytes(arrived[_HEADER + text_size : end])
         del arrived[:end]
         try:
-            return json.loads(text), payload
-        except (ValueError, RecursionError):
+            return parse_json(text), payload
+        except ValueError:
             raise BrokenMessageError(f"{text[:20]!r}") from None
 
 

@@ -296,7 +296,7 @@ def _paired_log_rank(first: Floats, second: Floats) -> Floats:
 
 
 def _by_times(test: Callable[..., statistics.LogRank | None]) -> Callable[..., Floats]:
-    """Return a function that computes a test's p-values of times, study by study; 1 where there is no result."""
+    """Return a function that computes a test's p-value of times for each study; 1 for a study that can't be tested."""
 
     def compute(*methods: Floats) -> Floats:
         tests = (test([(np.minimum(t, _END), t < _END) for t in study]) for study in zip(*methods, strict=True))

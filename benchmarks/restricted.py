@@ -57,7 +57,7 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
 
 
 def continuous(distribution: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
-    """Return a function that draws times of which the share `solved` is below 1, and the mean of min(time, 1)."""
+    """Return a function that draws times, the share `solved` of them below 1, and the mean of min(time, 1)."""
     end = float(distribution.ppf(solved))
     mean = float(integrate.quad(distribution.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
     return lambda rng, shape: distribution.rvs(size=shape, random_state=rng) / end, mean

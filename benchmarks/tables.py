@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import mean, median, quantiles
 from textwrap import fill
 
+from benchmarks.excerpts import EXCERPTS
 from benchmarks.markdown import Row, markdown, number
 from benchmarks.measure import PACK
 from benchmarks.theory_tables import (
@@ -463,7 +464,7 @@ def robust_table(rows: Sequence[Row]) -> str:
     for (interval, cells, seeds), group in sorted(lines.items(), key=lambda line: line[0][0] != own):
         by_size = {n: [row for row in group if row["n"] == n and row["coverage"]] for n in sizes}
         least = [_coverage(min(by_size[n], key=_share)) for n in sizes]
-        widest = [number(max((row["width"] for row in by_size[n]), key=float)) for n in (sizes[1], sizes[-1])]
+        widest = [_widest(by_size[n]) for n in (sizes[1], sizes[-1])]
         texts.append([_as_code(interval), cells, seeds, *least, *widest])
     head = ["interval", "cells", "seeds", *(f"{n} seeds" for n in sizes)]
     return markdown([*head, f"width, {sizes[1]}", f"width, {sizes[-1]}"], texts, 3)
@@ -471,6 +472,10 @@ def robust_table(rows: Sequence[Row]) -> str:
 
 def _share(row: Row) -> float:
     return float(row["coverage"])
+
+
+def _widest(rows: Sequence[Row]) -> str:
+    return number(max((row["width"] for row in rows), key=float))
 
 
 def tests_table(rows: Sequence[Row]) -> str:
@@ -627,7 +632,7 @@ def shared_rates_table(rows: Sequence[Row]) -> str:
     for design in dict.fromkeys(row["seeds"] for row in rows):
         by_rate = {rate: [row for row in rows if (row["seeds"], row["rate"]) == (design, rate)] for rate in rates}
         least = [100 * min(map(_share, group)) for group in by_rate.values()]
-        widest = [number(max((row["width"] for row in by_rate[rate]), key=float)) for rate in ("0.05", "0.5")]
+        widest = [_widest(by_rate[rate]) for rate in ("0.05", "0.5")]
         texts.append([design, *(f"{coverage:.0f}" for coverage in least), *widest])
     head = ["seeds", *(f"rate {rate}" for rate in rates), "width, 0.05", "width, 0.5"]
     return markdown(head, texts, 1)
@@ -786,95 +791,6 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "until/half-width": narrow_table, "until/different-from": apart_table,
     **{f"gpu/{part}": whole_table for part in ("checks", "models", "packs", "groups", "floor", "registers")},
     "gpu/packed": packed_table,
-}  # fmt: skip
-# Values of columns that a document shows of a long table; the table's CSV file has all rows.
-EXCERPTS: dict[str, dict[str, tuple[str, ...]]] = {
-    "centres": {
-        "distribution": (
-            "normal", "log-normal, σ 1", "accuracies: beta, 8 and 0.5", "10% about 0.2, 90% about 0.96",
-        ),
-        "n": ("5", "10", "20", "50", "100"),
-        "interval": (
-            "mean_intervals", "mean, BCa", "mean, Student's t",
-            "interquartile_mean_intervals", "interquartile mean, BCa", "median_intervals",
-        ),
-    },
-    "claims/errors": {
-        "law": (
-            "a rate of 0.5, at its bound", "a rate of 0.95, just above", "0.5 and 0.5, by 0",
-            "0.95 and 0.85, just above 0.1", "times with 20% unsolved, at their bound",
-            "times with 1% unsolved, at their bound", "5 cells, 1 at the bound, 4 far above", "5 cells, all just above",
-        ),
-    },
-    "claims/peers": {
-        "law": ("0.5 and 0.5, φ 0.5", "0.6 and 0.4, φ 0", "0.95 and 0.85, φ 0.3", "0.9 and 0.5, φ 0.3"),
-    },
-    "claims/power": {
-        "law": (
-            "0.55 and 0.45, by 0, φ 0", "0.55 and 0.45, by 0, φ 0.5", "0.9 and 0.5, by 0", "0.7 and 0.5, by 0.1",
-            "0.9 and 0.5, by 0.1", "a rate of 0.95, above 0.9", "times 10% below their bound, 20% unsolved",
-            "times 30% below their bound, 20% unsolved",
-        ),
-    },
-    "looks": {
-        "of": (
-            "0.05", "0.09", "0.2", "0.5", "least",
-            "0.1 and 0.1", "0.3 and 0.3", "0.55 and 0.45", "0.95 and 0.85", "0.9 and 0.5",
-        ),
-    },
-    "overlap/crossed": {
-        "distribution": (
-            "normal; 1 0 0", "normal; 0.5 0.5 0", "normal; 0.1 0.8 0.1", "success, rates 0.05; 0.3 0.3 0.4",
-            "normal, 1 apart; 0.5 0.5 0", "normal, 1 apart; 0.1 0.8 0.1", "success, rates 0.8 and 0.3; 0.5 0.5 0",
-        ),
-    },
-    "overlap/partial": {
-        "distribution": (
-            "rates 0.5 and 0.5, φ 0.5", "rates 0.8 and 0.4, φ 0.4", "normal, ρ 0.8", "normal, 0.8 apart, ρ 0.8",
-            "times, 2.5 times, ρ 0.7",
-        ),
-        "test": ("all trials", "pairs alone"),
-    },
-    "pairing/intervals": {
-        "distribution": (
-            "rates 0.7 and 0.5, φ 0.4", "rates 0.98 and 0.04, φ 0", "normal, ρ 0.8", "log-normal, 1.5 times, ρ 0.5",
-            "normal, an exponential more",
-        ),
-        "interval": (
-            "mcnemar_interval", "Tango's score", "sign_flip", "Student's t of differences", "BCa of differences",
-        ),
-    },
-    "pairing/tests": {
-        "distribution": (
-            "rates 0.5 and 0.5, φ 0", "rates 0.5 and 0.5, φ 0.5", "rates 0.7 and 0.5, φ 0.4", "normal, ρ 0.8",
-            "normal, 0.5 apart, ρ 0.8", "times, 1.5 times, ρ 0.7", "success at four values, falling, ρ 0.7",
-        ),
-    },
-    "precision": {
-        "of": tuple(
-            f"{law}, ±{width} deviations"
-            for law in ("normal", "0 or 1, 10% ones", "log-normal, σ 1") for width in ("0.4", "0.2", "0.1")
-        ),
-        "way": ("Student's, first look at 20", "Student's, first look at 40"),
-    },
-    "restricted": {
-        "distribution": (
-            "90% within 2% of `until`, 10% never", "exponential, 90% solved", "gamma, shape 3, 50% solved",
-            "log-normal, σ 2.5, 95% solved", "12% at 1%, 88% at once", "exponential, 90% solved; ended at random",
-            "the hardest of all distributions with three values, computed",
-        ),
-    },
-    "shared_rates": {"rate": ("0.05", "0.1", "0.5", "0.95")},
-    "standardised": {"seeds": ("12", "25", "100")},
-    "standardised:more": {"seeds": ("12", "25", "100")},
-    "tuned/laws": {
-        "distribution": (
-            "10 and 1, all equal", "10 and 10, all equal", "1 good of 10 each",
-            "1 good of 10, others 2 errors worse, and 1", "the same, the 1 with a fifth of the noise",
-            "a tenth fails, 10 and 1, all equal",
-        ),
-        "n": ("10", "20"),
-    },
 }  # fmt: skip
 DOCS = HERE.parent / "docs"
 STATISTICS = DOCS / "explanation" / "statistics"

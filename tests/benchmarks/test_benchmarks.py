@@ -50,6 +50,7 @@ from benchmarks import (
     tracking,
     until,
 )
+from benchmarks.excerpts import EXCERPTS
 from benchmarks.measure import published_cell
 from benchmarks.plain import KNOWN, output, penalty
 from study import statistics
@@ -765,7 +766,7 @@ def test_documents_show_the_measured_tables():
 
 def test_excerpts_are_of_their_files():
     """Each value of an excerpt is in the table's CSV file, so that the document shows it."""
-    for name, chosen in tables.EXCERPTS.items():
+    for name, chosen in EXCERPTS.items():
         with (tables.RESULTS / f"{name.partition(':')[0]}.csv").open(newline="") as lines:
             rows = list(csv.DictReader(lines))
         for column, values in chosen.items():

@@ -11,5 +11,6 @@ criterion, references         success criteria: bounds of metrics, or bounds set
 pruning                       early stopping of trials
 declared_json                 declarations as JSON, readable without the user's code
 error_text, stop_signals      errors raised by user code, and stops by a signal
+json_text                     JSON from outside, such as damaged files
 l1_strengths                  strengths of the L1 penalty, shared by all families
 """

@@ -53,8 +53,9 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
     y, mask = known_trials(values)
     if not mask.any():
         return None
-    if not np.isin(y[mask], (0, 1)).all():
-        raise ValueError("values must be 1 for a success, 0 for none, or NaN without a trial, but some aren't")
+    others = y[mask & ~np.isin(y, (0, 1))]
+    if others.size:
+        raise ValueError(f"values must be 1 (success), 0 (failure) or NaN (no trial), not {others[0]:g}")
     rate, tail = float(y[mask].mean()), (1 - confidence) / 2
     effective = _effective_trials(y, mask, is_nested)
     ends = [1.0 if share == 1 else _upper_end(share, tail, effective) for share in (1 - rate, rate)]

@@ -203,7 +203,7 @@ def test_rates_of_few_seeds_count_as_the_fewest() -> None:
     assert shared_rate_interval(solved) == pytest.approx(clopper_pearson(1, 2), abs=1e-5)
     alone = np.array([[1.0], [0.0], [1.0], [1.0], [0.0], [1.0]])
     assert shared_rate_interval(alone, is_nested=True) == pytest.approx(clopper_pearson(4, 6), abs=1e-5)
-    with pytest.raises(ValueError, match="0 or 1 for success"):
+    with pytest.raises(ValueError, match=r"values must be 1 \(success\), 0 \(failure\) or NaN \(no trial\), not 0.5"):
         shared_rate_interval(np.full((3, 3), 0.5))
 
 

@@ -107,8 +107,7 @@ def own(y: Floats, *, is_success: bool) -> Floats | None:
 def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw the studies of a law, a key of `LAWS`, with given shares, and return a row for each n and interval.
 
-    Raises:
-        IndexError: if no study has an interval.
+    Coverage and width are empty if no study has an interval.
     """
     law, rows = LAWS[name], []
     tell(f"{name}, {shares}")
@@ -129,7 +128,7 @@ def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: in
 def _row(
     name: str, shares: tuple[float, float, float], n: int, way: str, bounds: Sequence[Floats | None]
 ) -> dict[str, Any]:
-    known = np.array([estimate for estimate in bounds if estimate is not None])
+    known = np.array([estimate for estimate in bounds if estimate is not None]).reshape(-1, len(PARTS), 2)
     holds = (known[:, :, 0] <= np.array(shares) + 1e-9) & (np.array(shares) <= known[:, :, 1] + 1e-9)
     return {
         "distribution": name,
@@ -137,9 +136,13 @@ def _row(
         "n": n,
         "interval": way,
         "with_interval": f"{len(known) / len(bounds):.4f}",
-        **{f"coverage_{part}": f"{estimate:.4f}" for part, estimate in zip(PARTS, holds.mean(axis=0), strict=True)},
-        "width_first": f"{np.mean(known[:, 0, 1] - known[:, 0, 0]):.4f}",
+        **{f"coverage_{part}": _mean(holds[:, i]) for i, part in enumerate(PARTS)},
+        "width_first": _mean(known[:, 0, 1] - known[:, 0, 0]),
     }
+
+
+def _mean(values: npt.NDArray[Any]) -> str:
+    return f"{values.mean():.4f}" if values.size else ""
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import finish, in_turns, parser, tell
+from benchmarks.measure import at_least, finish, in_turns, parser, tell
 from benchmarks.nothing import load, once, steps
 from study.engine.calls import CallTrial
 from study.engine.function import FunctionTraining, IsolatedTraining
@@ -112,9 +112,9 @@ def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
 def main(words: Sequence[str] | None = None) -> None:
     """Time each way to run an empty function; print the table, and write it with `--out`."""
     options = parser(__doc__, rounds=5, seconds=0)
-    options.add_argument("--trials", type=int, default=5000, help="trials in this process; steps of a generator")
-    options.add_argument("--run", type=int, default=20_000, help="trials of `study run`, at least 2")
-    options.add_argument("--isolated", type=int, default=20, help="trials in processes of their own")
+    options.add_argument("--trials", type=at_least(1), default=5000, help="trials in this process; steps of a loop")
+    options.add_argument("--run", type=at_least(2), default=20_000, help="trials of `study run`, at least 2")
+    options.add_argument("--isolated", type=at_least(1), default=20, help="trials in processes of their own")
     arguments = options.parse_args(words)
     values = {"width": 32}
     acts: dict[str, tuple[Callable[[int], object], int]] = {

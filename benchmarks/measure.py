@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -205,6 +205,22 @@ def command(module: Sequence[str], **environment: str) -> tuple[float, float, fl
     return wall_s, user_s, peak * unit / 2**20
 
 
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Return a converter for `argparse`: of text to a whole number that is at least `minimum`.
+
+    Example:
+        >>> at_least(2)("20")
+        20
+    """
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise ArgumentTypeError(f"{text!r} isn't a whole number of at least {minimum}")
+        return int(text)
+
+    return number
+
+
 def plain_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the option that all benchmarks have: the output file."""
     options = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
@@ -222,7 +238,7 @@ def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str
         models: default models to measure; None if they can't be chosen.
     """
     options = plain_parser(doc)
-    options.add_argument("--rounds", type=int, default=rounds, help="times that each measurement is repeated")
+    options.add_argument("--rounds", type=at_least(1), default=rounds, help="times that each measurement is repeated")
     options.add_argument("--seconds", type=float, default=seconds, help="seconds of each measurement")
     if models is not None:
         default = list(models)
@@ -233,7 +249,7 @@ def parser(doc: str | None, *, rounds: int, seconds: float, models: Sequence[str
 def studies_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the options of benchmarks that draw synthetic studies."""
     options = plain_parser(doc)
-    options.add_argument("--studies", type=int, default=10_000, help="synthetic studies of each kind and size")
+    options.add_argument("--studies", type=at_least(1), default=10_000, help="synthetic studies of each kind and size")
     options.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     return options
 

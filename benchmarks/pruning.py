@@ -27,7 +27,7 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.ensemble import GradientBoostingRegressor
 from torch import nn
 
-from benchmarks.measure import finish, one_core, plain_parser, tell
+from benchmarks.measure import at_least, finish, one_core, plain_parser, tell
 from study.interface.pruning import Comparison, Pruning
 
 STEPS = 27
@@ -296,9 +296,9 @@ def _rows(arguments: Namespace) -> Iterator[dict[str, Any]]:
 def main(words: Sequence[str] | None = None) -> None:
     """Train the functions, and replay each rule; print the table, and write it with `--out`."""
     options = plain_parser(__doc__)
-    options.add_argument("--pool", type=int, default=240, help="random settings to train")
-    options.add_argument("--trials", type=int, default=60, help="trials of a repetition")
-    options.add_argument("--repetitions", type=int, default=20, help="repetitions, at least 2")
+    options.add_argument("--pool", type=at_least(1), default=240, help="random settings to train")
+    options.add_argument("--trials", type=at_least(1), default=60, help="trials of a repetition")
+    options.add_argument("--repetitions", type=at_least(2), default=20, help="repetitions, at least 2")
     options.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
     arguments = options.parse_args(words)
     with one_core():

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.measure import finish, parser, tell
+from benchmarks.measure import at_least, finish, parser, tell
 from study import run as running
 from study.arrow import metric_columns
 from study.console import Console
@@ -246,12 +246,14 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the driver three times; print the table, and write it with `--out`; with `--drive`, be that driver."""
     options = parser(__doc__, rounds=1, seconds=0)
-    options.add_argument("--trials", type=int, default=1_000_000, help="trials of the study, a multiple of 100")
-    options.add_argument("--pack-size", type=int, default=256, help="trials of a pack")
+    options.add_argument("--trials", type=at_least(100), default=1_000_000, help="trials, a multiple of 100")
+    options.add_argument("--pack-size", type=at_least(1), default=256, help="trials of a pack")
     options.add_argument("--drive", type=Path, help="internal: run as the driver, with this store")
     options.add_argument("--notes", type=Path, help="internal: file for the driver's memory use")
     options.add_argument("--kill-at", type=int, help="internal: finished packs after which the driver kills itself")
     arguments = options.parse_args(words)
+    if arguments.trials % 100:
+        options.error(f"--trials must be a multiple of 100, not {arguments.trials}")
     if arguments.drive is not None:
         drive(arguments.drive, arguments.trials, arguments.pack_size, arguments.notes, arguments.kill_at)
         return

@@ -218,8 +218,8 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
         value: the value in a study file.
 
     Raises:
-        ValueError: if the value has the wrong type or violates a limit; the message states the requirement.
-        TypeError: if a limit of the declaration can't be applied to its type, such as ``Ge(0)`` to a list.
+        ValueError: if the value has the wrong type or violates a limit; the message states the requirement. Also if a
+            limit can't be applied to the type, such as ``Ge(0)`` to a list.
 
     Example:
         >>> def train(seed, *, width: int, rate: float): ...
@@ -231,6 +231,8 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
         return plain(TypeAdapter(hyperparameter.type).validate_python(value))
     except ValidationError as error:
         raise ValueError("; ".join(dict.fromkeys(_message(mistake) for mistake in error.errors()))) from None
+    except TypeError as error:
+        raise ValueError(f"can't be compared with the limits of its annotation: {error}") from None
 
 
 def place_of(called: Any) -> str:
@@ -270,9 +272,7 @@ def _declared(annotation: Any, default: Any) -> Hyperparameter:
     try:
         return dataclasses.replace(declared, default=canonical(declared, default))
     except ValueError as error:
-        raise ValueError(f"its default isn't of its own type: it {error}") from None
-    except TypeError as error:
-        raise ValueError(f"its limits don't fit its type: {error}") from None
+        raise ValueError(f"its default is invalid: it {error}") from None
 
 
 def _annotation(called: Callable[..., Any], parameter: inspect.Parameter) -> Any:

@@ -149,6 +149,15 @@ def test_values_of_the_wrong_type_are_refused(name, value, message):
     assert message in str(refused.value)
 
 
+def test_a_value_whose_type_its_limits_do_not_fit_is_refused():
+    """A limit of the items, given to the list by mistake, is an error at the first value."""
+
+    def sized(seed, sizes: Annotated[list[int], Ge(0)]): ...
+
+    with pytest.raises(ValueError, match="can't be compared with the limits of its annotation"):
+        canonical(hyperparameters_of(sized)["sizes"], [1, 2])
+
+
 def test_a_function_gets_annotated_tuples():
     """Lists become tuples at any depth where annotated so; other values are unchanged."""
     values = {"ranges": [[1.0, 2.0]], "pair": [1, "b"], "layers": [1, 2], "width": 3, "patience": "auto"}
@@ -191,14 +200,14 @@ def wrong(
 MISTAKES = {
     "first": "positional only",
     "rest": "*rest hides",
-    "width": "its default isn't of its own type: it must be a whole number, but got 3.5",
+    "width": "its default is invalid: it must be a whole number, but got 3.5",
     "unknown": "its annotation 'Nope' can't be read (NameError",
     "table": "a study file can't give its type dict",
     "number": "int | float would make two trials",
-    "size": "its default isn't of its own type: it must be a number, but got nothing",
+    "size": "its default is invalid: it must be a number, but got nothing",
     "model": "the name is reserved in study files",
-    "low": "its default isn't of its own type: it must be greater than or equal to 1, but got 0",
-    "text": "its limits don't fit its type",
+    "low": "its default is invalid: it must be greater than or equal to 1, but got 0",
+    "text": "its default is invalid: it can't be compared with the limits of its annotation",
     "optional": "limits can't apply to",
     "choice": "a Literal must be of texts, whole numbers, True, False or None, but has b'a'",
     "own": "a study file can't give its type Text",

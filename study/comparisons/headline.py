@@ -547,7 +547,8 @@ def _trend(
         return f"{whose} {quantity} {direction}s with {rows.title(x)} ({test})"
     extreme = "higher" if trend.z > 0 else "lower"
     return (
-        f"{whose} {quantity} tends to {direction} with {rows.title(x)}, but isn't {extreme} at its last value ({test})"
+        f"{whose} {quantity} tends to {direction} with {rows.title(x)}, "
+        f"but its last value isn't {extreme} than its first ({test})"
     )
 
 

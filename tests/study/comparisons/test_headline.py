@@ -61,7 +61,7 @@ def test_a_flat_rate_has_no_detected_trend():
 def test_a_trend_that_the_ends_contradict_is_qualified():
     """A rising trend is qualified if the last rate is as low as the first."""
     text = headline_of(sweep(NMU=(10, 12, 49, 9)))
-    grows = "the rate tends to grow with hidden units, but isn't higher at its last value"
+    grows = "the rate tends to grow with hidden units, but its last value isn't higher than its first"
     assert f"{grows} (20% at 2, 18% at 10; trend p" in text
 
 

@@ -39,7 +39,7 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
     return written.path
 
 
-def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> int:
+def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> None:
     """Write the index of a store, keep it up to date, and serve it and MLflow's dashboard, until Ctrl-C or SIGTERM.
 
     Call it in the main thread.
@@ -50,11 +50,9 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
         opens: True to open the index in a browser.
         notify: called with each sentence for the user.
 
-    Returns:
-        The exit code: 0 if a signal ended it, else that of MLflow's server.
-
     Raises:
         InputError: if the store doesn't exist, or the port is taken.
+        TrackingError: if MLflow's server ends before a signal comes.
     """
     from study import tracking
     from study.store import Store
@@ -73,9 +71,9 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
         sentence = f"dashboard: {page or _no_runs(uri, dashboard)} (Ctrl-C ends)"
         if served is not None:
             notify(sentence)
-            return tracking.serve(served, port)
-        tracking.until_signal(lambda: notify(sentence))
-    return 0
+            tracking.serve(served, port)
+        else:
+            tracking.until_signal(lambda: notify(sentence))
 
 
 def _no_runs(uri: str | None, dashboard: str | None) -> str:

@@ -42,7 +42,7 @@ def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> Non
     """
     leave_out_pandas()
     where = Where(store, tracking_uri)
-    sys.exit(serve_pages(where, port, opens=not no_browser and sys.stdout.isatty(), notify=_echo))
+    serve_pages(where, port, opens=not no_browser and sys.stdout.isatty(), notify=_echo)
 
 
 def _echo(sentence: str) -> None:

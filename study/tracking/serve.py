@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from study.errors import InputError
+from study.errors import InputError, TrackingError
 from study.interface.stop_signals import set_handlers
 from study.tracking.address import ENVIRONMENT, artifacts, database, log_ahead
 
@@ -102,7 +102,7 @@ def until_signal(begin: Callable[[], None]) -> None:
     set_handlers(before)
 
 
-def serve(uri: str, port: int) -> int:
+def serve(uri: str, port: int) -> None:
     """Serve a database's dashboard until a signal comes, then end all its processes.
 
     Call it in the main thread.
@@ -111,9 +111,8 @@ def serve(uri: str, port: int) -> int:
         uri: the database's address.
         port: 1..65535.
 
-    Returns:
-        0 if a signal to this process ended it; else the server's exit code, negative if a signal killed the server, and
-        1 in place of 0.
+    Raises:
+        TrackingError: if the server ends by itself, or is killed.
     """
     command, environment = ui_command(uri, port=port)
     path = database(uri)
@@ -143,7 +142,9 @@ def serve(uri: str, port: int) -> int:
         signal.alarm(0)
         _signal(server, signal.SIGKILL)  # child processes that are left
         set_handlers(before)
-    return 0 if is_ending else code or 1
+    if not is_ending:
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        raise TrackingError(f"MLflow's server {how}; start `study ui` again")
 
 
 def _unblock_signals() -> None:

@@ -18,7 +18,7 @@ import pytest
 import study
 from study.errors import InputError
 from tests.commands import DEADLINE_S, invoke
-from tests.processes import answers, free_port, wait_for
+from tests.processes import answers, below, free_port, wait_for
 
 # MLflow and its imports must fix their own warnings.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -144,3 +144,16 @@ def test_an_empty_store_is_served(tmp_path: Path, ui: Start) -> None:
     with closing(sqlite3.connect(tmp_path / "studies" / "mlflow.db")) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert ended(process) == 0
+
+
+@pytest.mark.slow
+def test_a_killed_server_ends_the_pages(store: Path, ui: Start) -> None:
+    """If MLflow's server is killed, `study ui` says so and fails, and the index is no longer live."""
+    port = free_port()
+    process = ui("--store", str(store), "--port", str(port), stderr=subprocess.PIPE)
+    wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), "the dashboard")
+    os.kill(below(process.pid)[-1], signal.SIGKILL)
+    assert process.wait(DEADLINE_S) == 1
+    assert process.stderr is not None
+    assert "MLflow's server was ended by SIGKILL; start `study ui` again" in process.stderr.read()
+    assert 'data-live="no"' in (store / "index.html").read_text()

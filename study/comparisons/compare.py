@@ -102,6 +102,7 @@ def compare(
 
     Raises:
         KeyError: if the trials' table doesn't declare the metric.
+        ValueError: if, in a comparison by ranks, the methods have different numbers of samples.
     """
     blank = without_test(question, first, second, metric, declared)
     if first.lacking.stopped or second.lacking.stopped:

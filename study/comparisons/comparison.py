@@ -127,6 +127,7 @@ def with_published(summaries: Sequence[CellSummary], untested: str = "") -> Comp
 
     Raises:
         InputError: if the published results of an installed package are invalid.
+        ValueError: if a published cell has more solved seeds than seeds.
     """
     cells = [summary.cell for summary in summaries]
     pairs = [
@@ -181,8 +182,9 @@ def with_study(
         titles: declared titles of hyperparameters, by name.
 
     Raises:
-        InputError: if no cell of the other study has a counterpart here, several of its cells have equal values, or the
-            studies have no measure in common.
+        InputError: if no cell of the other study has a counterpart here, several of its cells have equal values, the
+            studies have no measure in common, or the vocabulary of an installed package can't be imported.
+        KeyError: if a table of trials doesn't declare the compared metric.
     """
     cells, their_cells = [s.cell for s in summaries], [s.cell for s in others]
     swept = dict.fromkeys([*varying(cells), *varying(their_cells)])
@@ -219,8 +221,9 @@ def with_groups(
         sizes: whether the numbers of seeds were fixed in advance or adapted to results.
 
     Raises:
-        InputError: if no group has a counterpart, several groups of the other have equal values, or there is no measure
-            in common.
+        InputError: if no group has a counterpart, several groups of the other have equal values, there is no measure in
+            common, or the vocabulary of an installed package can't be imported.
+        KeyError: if a table of trials doesn't declare the compared metric.
     """
     return _with_rows(rows, others, name, [], trials, sizes)
 
@@ -307,7 +310,7 @@ def _has_value(summary: Summary, metric: str | None) -> bool:
 
 
 def _log_rank(trials: BothTrials, here: Summary, there: Summary) -> float | None:
-    """Return the p-value of the log-rank test.
+    """Return the p-value of the log-rank test of two rows' times, paired at the seeds that both have.
 
     None if times are unknown, nothing can be tested, or trials of a row share seeds.
     """

@@ -188,6 +188,10 @@ def contrasts(
     Returns:
         The comparisons; empty without a success criterion and an averaged metric. With more than `MOST_PAIRS` pairs,
         there are no findings, and a note says so.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+        KeyError: if the trials' table doesn't declare the compared metric.
     """
     metric = None if rows.has_rates else rows.main_metric
     if metric is None and not rows.has_rates:

@@ -88,7 +88,7 @@ def design(
         wanted: a difference of rates whose number of seeds is computed, in (0, 1]; None or 0 for none.
 
     Raises:
-        InputError: if the published results of an installed package are invalid.
+        InputError: if the published results of an installed package are invalid, or its vocabulary can't be imported.
         ValueError: if the number of seeds is negative, or `wanted` is above 1.
 
     Example:

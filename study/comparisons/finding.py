@@ -205,7 +205,11 @@ class Finding:
 
 
 def adjusted(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Adjust the p-values of a family of findings by Holm's method; those without a test don't belong to it."""
+    """Adjust the p-values of a family of findings by Holm's method; those without a test don't belong to it.
+
+    Raises:
+        ValueError: if a p-value isn't in [0, 1].
+    """
     p_values = [finding.p_value for finding in findings if finding.p_value is not None]
     corrected = iter(statistics.holm(p_values))
     return tuple(

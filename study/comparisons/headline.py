@@ -28,6 +28,9 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     Args:
         rows: the results of the trials.
         contrasts: the comparisons between the rows.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     if not rows.ended():
         return "No trial has finished yet."
@@ -77,6 +80,9 @@ def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contras
         rows: all rows.
         unstopped: the rows without such trials; all rows if each has some.
         contrasts: the comparisons between them.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     summaries = rows.summaries
     stopped, trials = sum(s.stopped for s in summaries), words.count_of(sum(s.seeds for s in summaries), "trial")

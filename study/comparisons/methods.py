@@ -40,6 +40,9 @@ def methods_of(rows: ResultRows, members: Sequence[int], x: str, question_keys: 
 
     Returns:
         The methods, with their rows at the values of x that all of them have; without methods that have no such row.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     method_keys = [key for key in rows.varying() if key not in question_keys and (key != x or x == "model")]
     rank = {level: i for i, level in enumerate(series.levels(rows, x))}

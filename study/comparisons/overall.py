@@ -95,6 +95,10 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
     Returns:
         None if no metric is reported by all trials that ended, there is only one method, or fewer than two questions
         are answered by all methods. With too many methods or trials, there are no methods, and a note says so.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+        KeyError: if the trials' table doesn't declare the metric.
     """
     name = rows.main_metric
     of_method = rows.alike([key for key in rows.keys if key in rows.methods], rows.ended())

@@ -98,6 +98,9 @@ def comparison_plan(rows: ResultRows, statements: Sequence[Statement] = ()) -> C
     Args:
         rows: the rows of a report.
         statements: the comparisons that the user asks for; none for the default.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     among = rows.judged() if rows.has_rates else rows.ended()
     if statements:

@@ -89,8 +89,10 @@ class PublishedTables:
         """Read all CSV files of a package.
 
         Raises:
-            InputError: if a file lacks a required column or a field, a value isn't a number, or more seeds are solved
-                than there are.
+            InputError: if a file lacks a required column or a field, a value isn't a number, a row has no seeds, or
+                more seeds are solved than there are.
+            OSError: if a file can't be read.
+            UnicodeDecodeError: if a file isn't UTF-8.
         """
         files = (file for file in resources.files(package).iterdir() if file.name.endswith(".csv"))
         read = {file.name: file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
@@ -104,7 +106,7 @@ class PublishedTables:
             texts: their contents by name.
 
         Raises:
-            InputError: as for `of_package`.
+            InputError: as for `of_package`, if a content is invalid.
 
         Example:
             >>> text = "source,task,model,width,solved,seeds\nOurs,lab:Sum,lab:mlp,8,7,10\n"
@@ -180,7 +182,7 @@ def _loaded(names: tuple[str, ...]) -> Sequence[PublishedResults]:
 
 
 def _rows(name: str, text: str) -> list[dict[str, str]]:
-    """Parse a CSV file; raise InputError for a missing column or field, a wrong number, or solved above seeds."""
+    """Parse a CSV file; raise InputError for a missing column or field, a wrong number, no seeds, or solved > seeds."""
     reader = csv.DictReader(text.splitlines())
     missing = [key for key in (*_KEYS, "solved", "seeds") if key not in (reader.fieldnames or ())]
     if missing:

@@ -44,8 +44,8 @@ class RowRate:
         row: the row.
         trials: the number of judged trials with the covariate.
         without_number: the number of judged trials without it, which both rates leave out.
-        rate: the success rate of the trials with the covariate; None without any.
-        interval: Wilson's, 95%.
+        rate: the success rate of the trials with the covariate; None without any, or if trials share seeds.
+        interval: Wilson's, 95%; (0, 1) without a rate.
         standardised: the rate with the population's starts; None without trials, or if trials share seeds.
         unseen: the share of the population at levels without a trial of the row, which are merged with their
             neighbours.
@@ -117,11 +117,12 @@ def standardisation(
         starts: the population, for each row or for all; None for the judged trials of all rows together.
 
     Returns:
-        None if no judged trial has the covariate, or no row has starts.
+        None if no judged trial has the covariate, or all arrays of starts are empty.
 
     Raises:
         KeyError: if a row with judged trials has no starts.
-        ValueError: if the covariate of a trial is a text that isn't a number, or a row's starts are an empty array.
+        ValueError: if the covariate of a trial is a text that isn't a number, `starts` has no arrays, or the array of a
+            row with judged trials is empty and another isn't.
     """
     numbers_of_all = trials.numbers(covariate)
     samples = {row: _judged(trials, rows.summaries[row], numbers_of_all) for row in rows.judged()}
@@ -184,7 +185,10 @@ class _Levels:
 def _rate(
     row: int, levels: _Levels, numbers: Floats, successes: Floats | None, shares: Floats, starts: int | None
 ) -> RowRate:
-    """Compute a row's raw and standardised rates from the covariate and success of its judged trials."""
+    """Compute a row's raw and standardised rates from the covariate and success of its judged trials.
+
+    `shares` are the counts of the population's starts by level, and `starts` is their number; see `standardised_rate`.
+    """
     is_known = np.isfinite(numbers)
     judged = levels.counts(numbers[is_known])
     standardised, solved = None, None

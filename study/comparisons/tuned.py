@@ -44,6 +44,7 @@ def compare_tuned(
 
     Raises:
         KeyError: if the trials' table doesn't declare the metric.
+        ValueError: if a method has no samples.
     """
     blank = without_test(question, first, second, metric, declared)
     samples = [*first.samples, *second.samples]

@@ -260,7 +260,7 @@ class _Reading:
         return outcomes
 
     def stopped_early(self) -> pa.ChunkedArray:
-        """Read the column stopped_early; all false if the source lacks it."""
+        """Read the column stopped_early: true for true, 1 and 1.0, else false; all false if the source lacks it."""
         table = self._source.table
         if "stopped_early" not in table.column_names:
             return pa.chunked_array([pa.array(np.zeros(table.num_rows, bool))])

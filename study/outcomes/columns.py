@@ -66,6 +66,9 @@ def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str
     Returns:
         Our names by MLflow's names; empty if the columns aren't those of such an export.
 
+    Raises:
+        InputError: if an installed package of tasks can't be imported, or two offer the same task.
+
     Example:
         >>> from_mlflow(["run_id", "metrics.solved_at_iteration", "params.seed", "tags.study.outcome"])
         {'params.seed': 'seed', 'metrics.solved_at_iteration': 'solved_at_iteration', 'tags.study.outcome': 'outcome'}

@@ -74,6 +74,7 @@ def read_source(
     Raises:
         InputError: as for `read_table`; if the file has unknown states, or no run that has ended; or if it is an export
             of MLflow without trials.
+        OSError: as for `read_table`.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """
@@ -125,8 +126,10 @@ def read_table(
         The table, and sentences for the reader.
 
     Raises:
-        InputError: if the file has another suffix, doesn't exist, can't be read, has no rows, repeats a column, or was
-            written by a newer package.
+        InputError: if the file has another suffix, doesn't exist, can't be read, has no rows or rows with too many or
+            too few values, repeats a column, or was written by a newer package; or if an installed package of tasks
+            can't be imported.
+        OSError: if the path is too long, or its folder can't be searched.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """
@@ -143,7 +146,7 @@ def read_table(
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Check that a file exists, and convert errors while reading it into an `InputError`."""
+    """Raise InputError if a file doesn't exist or is empty; convert errors of the context's block into InputError."""
     _check_there(path)
     try:
         yield

@@ -75,8 +75,9 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
         The outcomes in the order of the sources, each trial once.
 
     Raises:
-        InputError: if columns are missing, values are wrong, a trial occurs twice with different outcomes, or rows
-            differ only in columns that don't distinguish groups. One message lists all mistakes of one kind.
+        InputError: if columns are missing, values are wrong, a trial occurs twice with different outcomes, rows differ
+            only in columns that don't distinguish groups, or an installed package of tasks can't be imported. One
+            message lists all mistakes of one kind.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False]})

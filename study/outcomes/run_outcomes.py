@@ -90,8 +90,8 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
 
     Raises:
         InputError: if the runs have no seeds or no metric, none has ended, a state has no clear meaning, the user names
-            a missing column or a metric without numbers or direction, or hyperparameters seem to be missing, since too
-            many runs repeat others.
+            a missing column or a metric without numbers or direction, a choice of state words is malformed, a seed or
+            outcome is invalid, or hyperparameters seem to be missing, since too many runs repeat others.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],

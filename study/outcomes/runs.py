@@ -86,6 +86,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
 
     Raises:
         InputError: if the file can't be read or has no rows, or isn't the required export.
+        OSError: if the path is too long, or its folder can't be searched.
     """
     table, notices = read_table(file)
     names = table.column_names

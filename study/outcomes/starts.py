@@ -26,6 +26,7 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
 
     Raises:
         InputError: if the file can't be read, lacks the covariate, or has values there that aren't finite numbers.
+        OSError: if the path is too long, or its folder can't be searched.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """

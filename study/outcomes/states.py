@@ -131,6 +131,9 @@ class States:
 def read_state_words(options: Iterable[str]) -> dict[str, State]:
     """Parse user-supplied meanings of words, such as ``aborted=failed,fertig=finished``.
 
+    Returns:
+        The states by word; words are in lower case, without separators. The last of several meanings counts.
+
     Raises:
         InputError: if an option isn't of that form, or names an unknown meaning.
 

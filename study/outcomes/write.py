@@ -16,7 +16,9 @@ from study.words import join_and
 
 
 def write_outcomes(table: pa.Table, file: Path) -> None:
-    """Write outcomes to a new CSV, TSV or Parquet file; in text, cells that begin like a formula are marked as text.
+    """Write outcomes to a new CSV, TSV or Parquet file.
+
+    In CSV and TSV, cells that begin like a formula are marked as text, and control characters are escaped.
 
     Args:
         table: the outcomes.

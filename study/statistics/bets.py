@@ -92,7 +92,7 @@ def log_evidence(numbers: Floats, counts: Floats, bound: float) -> tuple[Floats,
 
 
 def _log_gain(numbers: Floats, counts: Floats, bound: float) -> Floats:
-    """Return the logarithm of the mean of the 64 bets' factors for each sample."""
+    """Return the logarithm of the evidence that μ > m, the mean of 64 factors; shapes as in `log_evidence`."""
     of_stakes = np.log1p(_STAKES[:, None] * (numbers / bound - 1))
     return np.asarray(special.logsumexp(counts @ of_stakes.T, axis=-1) - math.log(_STAKES.size))
 

@@ -178,7 +178,10 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
 
 
 def _bounds(values: Values, sizes: Sizes | None, confidence: float, bounds: Callable[[Floats], Floats]) -> Floats:
-    """Bound each sample that is large and varied enough, scaled to the range from -2 to 2; NaN for others."""
+    """Apply `bounds` to sorted rows of one size, scaled to [-2, 2]; NaN for samples that are small or without spread.
+
+    Raises ValueError for a value that isn't finite, wrong sizes, or a confidence out of range.
+    """
     check_confidence(confidence)
     x = finite(values)
     n = samples.checked_sizes(x, sizes)
@@ -211,7 +214,7 @@ def _interquartile_means(rows: Floats) -> Floats:
 
 
 def _middle(counts: Counts) -> Floats:
-    """Return the weights of the sorted values in the interquartile means of resamples."""
+    """Return the weights of the sorted values in the interquartile means of resamples; [values, resamples]."""
     n = counts.sum(axis=0)
     until = np.clip(np.cumsum(counts, axis=0), n / 4, 3 * n / 4)
     return np.asarray(np.diff(until, axis=0, prepend=n[None] / 4) / (n / 2))
@@ -223,7 +226,7 @@ def resamples(n: int, stream: int = 0, at_once: int | None = None) -> Iterator[C
     NumPy guarantees the bits of a bit generator forever, but not the numbers that a Generator makes of them.
 
     Args:
-        n: the number of values.
+        n: the number of values, >= 1.
         stream: resamples of different streams are independent of each other.
         at_once: the number of resamples in each chunk; None for as many as have about four million counts.
 
@@ -242,7 +245,7 @@ def resamples(n: int, stream: int = 0, at_once: int | None = None) -> Iterator[C
 def _replicates(
     rows: Floats, weights_of: Callable[[Counts], Floats], statistic: Callable[[Floats, Floats], Floats]
 ) -> Floats:
-    """Compute a statistic of all resamples of each row: shape [rows, resamples]."""
+    """Compute `statistic` of sorted rows [rows, n] and the weights of all resamples' counts; [rows, resamples]."""
     replicates, end = np.empty((len(rows), RESAMPLES)), 0
     for counts in resamples(rows.shape[1]):
         weights = weights_of(counts)
@@ -254,12 +257,12 @@ def _replicates(
 
 
 def _shares(counts: Counts) -> Floats:
-    """Return the weights of the values in the means of resamples."""
+    """Return the weights of the values in the means of resamples; [values, resamples]."""
     return counts / len(counts)
 
 
 def _studentised(rows: Floats, shares: Floats) -> Floats:
-    """Return the means of resamples over their relative standard errors; rows have mean 0 and variance 1."""
+    """Return d of `mean_intervals` for rows [rows, n] of mean 0 and variance 1, and shares [n, resamples]."""
     n, means = len(shares), _weighted(rows, shares)
     variances = np.maximum(_weighted(rows**2, shares) - means**2, 0)
     return means / np.sqrt(((n - 1) * variances + _OWN) / (n - 1 + _OWN))

@@ -71,7 +71,7 @@ class ClaimSample:
             raise ValueError(f"low < bound < high must hold, but got {self.low:g}, {self.bound:g}, {self.high:g}")
 
     def first(self, n: int) -> ClaimSample:
-        """Return the sample of the first n seeds."""
+        """Return the sample of the first n seeds; `complete` isn't reduced."""
         return replace(self, values=self.values[:n], failed=None if self.failed is None else self.failed[:n])
 
     @property
@@ -107,7 +107,11 @@ class ClaimSample:
 
     @property
     def p_values(self) -> tuple[float, float] | None:
-        """One-sided exact p-values that the mean is above the bound, and below; None for the kind ``mean``."""
+        """One-sided exact p-values that the mean is above the bound, and below; None for the kind ``mean``.
+
+        Raises:
+            ValueError: if the kind is ``difference``, and the bound isn't in (-1, 1).
+        """
         least, greatest = self._known_with(self.low), self._known_with(self.high)
         if self.kind == "rate":
             k, n = int(least.sum()), least.size
@@ -160,7 +164,7 @@ class Course:
         seeds: the number of seeds that each cell has been given.
         evidence: of each cell at its last look.
         hold: whether each cell is above its bound.
-        p_values: of each cell at the last look; None before, and without an exact test.
+        p_values: of each cell at its last look; None if that look has no exact test.
     """
 
     state: State
@@ -270,7 +274,7 @@ class ClaimTest:
             The progress; ``open`` at a look for which an active cell has fewer complete seeds.
 
         Raises:
-            ValueError: if a value is not in its cell's [low, high].
+            ValueError: if a value is not in its cell's [low, high], or a bound of differences not in (-1, 1).
         """
         count = len(cells)
         seeds, so_far, hold = [0] * count, [BetGains()] * count, [False] * count

@@ -83,7 +83,8 @@ class VarianceShares:
 
         Returns:
             With new seeds of the first source and the existing seeds of the second; the other way round; and with new
-            seeds of both in each trial, the means of old and new trials being weighted by their errors.
+            seeds of both in each trial, the means of old and new trials being weighted by the inverse of their
+            variances.
 
         Example:
             >>> of = VarianceShares((0.5, 0, 0.5), ((0, 1),) * 3, (0.1, 0.0, 0.1), (10, 10), 100)
@@ -223,10 +224,10 @@ def _mean(total: Floats, count: npt.NDArray[np.int64]) -> Floats:
 
 
 def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats:
-    """Summarise arrays: the success rate as a normal quantile, and both sources' relative variances; [..., 3].
+    """Summarise arrays [..., I, J]: the success rate as a normal quantile, and both sources' relative variances.
 
-    Variances are relative to rate (1 - rate). For numbers other than success, the first is 0, and the variances are
-    relative to the sum of the three.
+    The result has shape [..., 3]. Variances are relative to rate (1 - rate). For numbers other than success, the first
+    is 0, and the variances are relative to the sum of the three.
     """
     variances, n = _variances(y, mask, is_nested), mask.sum()
     if is_success:
@@ -236,7 +237,7 @@ def _summary(y: Floats, mask: Mask, is_success: bool, is_nested: bool) -> Floats
 
 
 def _of_success(solved: Floats, n: int, variances: Floats) -> Floats:
-    """Return the rate as a normal quantile, and both sources' variances divided by rate (1 - rate); [..., 3]."""
+    """Return Φ⁻¹(rate), and both sources' variances over rate (1 - rate); rate = (solved + 1/2)/(n + 1); [..., 3]."""
     rate = (solved + 0.5) / (n + 1)
     spread = rate * (1 - rate)
     return np.stack([special.ndtri(rate), variances[..., 0] / spread, variances[..., 1] / spread], -1)
@@ -255,7 +256,7 @@ def _summary_of_counts(solved: Floats, trials: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_nested: bool) -> tuple[Floats, Floats]:
-    """Simulate arrays from the model; return their shares and their summary statistics."""
+    """Simulate arrays with the mask's trials; return their shares and summaries (`_summary`), each [draws, 3]."""
     mask = np.frombuffer(mask_bytes, bool).reshape(shape)
     draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _NUMBERS // mask.size))
     rng = np.random.default_rng(0)
@@ -288,7 +289,7 @@ def _table(shape: tuple[int, int], mask_bytes: bytes, is_success: bool, is_neste
 
 
 def _alike(drawn: Floats, summaries: Floats, observed: Floats, levels: tuple[int, int]) -> Floats:
-    """Return the shares of the simulated arrays that are most similar to the observed one."""
+    """Return the shares, [similar arrays, 3], of the simulated arrays whose summaries are nearest to the observed."""
     near = np.array([_NEAR[0], _NEAR[1] / levels[0], _NEAR[1] / levels[1]])
     distances = (((summaries - observed) / near) ** 2).sum(axis=1)
     count = len(drawn) // _ALIKE
@@ -296,7 +297,7 @@ def _alike(drawn: Floats, summaries: Floats, observed: Floats, levels: tuple[int
 
 
 def _expanded(alike: Floats, levels: tuple[int, int], is_nested: bool, tail: float) -> tuple[Floats, Floats]:
-    """Take quantiles of the shares at p and 1 - p, p = Φ(Φ⁻¹(tail) m/(m - 1)) for a source of m seeds."""
+    """Return the p and 1 - p quantiles of the three shares, p = Φ(Φ⁻¹(tail) m/(m - 1)) for a source of m seeds."""
     first, second = levels
     seeds = np.array([first, first * (second - 1) + 1 if is_nested else second, (first - 1) * (second - 1) + 1])
     outer = special.ndtr(special.ndtri(tail) * seeds / (seeds - 1))

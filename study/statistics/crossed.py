@@ -107,13 +107,13 @@ def _crossed(d: Floats, is_known: Mask, confidence: float) -> Contrast | None:
 
 
 def _reach(variances: Floats, freedoms: Ints, level: float) -> float:
-    """Return the half-width of the interval at an error level."""
+    """Return the half-width of the interval at an error level: sqrt(Σ t_s² v_s), with `freedoms` L - 1."""
     quantiles = special.stdtrit(freedoms, level / 2)
     return math.sqrt(float(np.sum(quantiles**2 * variances)))
 
 
 def _p_value(estimate: float, variances: Floats, freedoms: Ints) -> float:
-    """Find by bisection the level of the interval that ends at 0."""
+    """Find by bisection the level of the interval that ends at 0, at least 1e-15; arguments as for `_reach`."""
     low, high = math.log(_LEAST_P_VALUE), 0.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -122,7 +122,10 @@ def _p_value(estimate: float, variances: Floats, freedoms: Ints) -> float:
 
 
 def _level_means(d: Floats, is_known: Mask, axis: int) -> tuple[Floats, Floats]:
-    """Return the mean and the count of each seed's trials, without empty seeds; 0 for a sum within rounding error."""
+    """Return the mean and the count of the trials of each seed on an axis, without seeds that have no trials.
+
+    A mean is 0 if the sum is within rounding error of 0.
+    """
     others = tuple(other for other in range(d.ndim) if other != axis)
     counts, sums, magnitudes = (np.sum(numbers, axis=others) for numbers in (is_known, d, np.abs(d)))
     sums[np.abs(sums) <= ROUNDING * magnitudes] = 0.0

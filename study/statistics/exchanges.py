@@ -141,7 +141,10 @@ def _exchanges(pairs: int, first: int, second: int) -> tuple[Floats, Floats]:
 
 
 def _normal(estimate: float, differences: Floats, scores: Floats, first: int, confidence: float) -> Contrast:
-    """Test with a normal distribution of the estimate, with its variance over all exchanges."""
+    """Test with a normal distribution of the estimate, with its variance over all exchanges.
+
+    `scores` are those of the unpaired trials; the first `first` of them are the first method's.
+    """
     n = scores.size
     alone = 2 * first * (n - first) / n
     # twice the first method's total, over p + h, is the estimate

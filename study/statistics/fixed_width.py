@@ -73,7 +73,11 @@ class FixedWidth:
 
     @property
     def nominal(self) -> float:
-        """The nominal confidence of each interval, which would be its coverage with a single look."""
+        """The nominal confidence of each interval, which would be its coverage with a single look.
+
+        Raises:
+            ValueError: if no interval has the required coverage.
+        """
         return 1 - _calibrated(self)
 
     def interval(self, successes: int, n: int) -> Interval:
@@ -84,7 +88,7 @@ class FixedWidth:
             n: the number of trials; without any, the interval is (0, 1).
 
         Raises:
-            ValueError: if k is out of range.
+            ValueError: if k is out of range, or no interval has the required coverage.
         """
         check_count(successes, n)
         (low, high), *_ = self.intervals([successes], [n])
@@ -99,6 +103,9 @@ class FixedWidth:
 
         Returns:
             Shape [rates, 2], low and high.
+
+        Raises:
+            ValueError: if no interval has the required coverage.
         """
         return clopper_pearsons(successes, n, _calibrated(self))
 
@@ -106,7 +113,7 @@ class FixedWidth:
         """Return True if the half-width of the interval is at most `half_width`.
 
         Raises:
-            ValueError: if 0 <= successes <= n doesn't hold.
+            ValueError: if 0 <= successes <= n doesn't hold, or no interval has the required coverage.
         """
         return _is_narrow(self, successes, n)
 
@@ -115,6 +122,9 @@ class FixedWidth:
 
         Args:
             rate: the success rate, in [0, 1]; None for the mean over all rates, uniformly distributed.
+
+        Raises:
+            ValueError: if no interval has the required coverage.
         """
         ends = self._ends
         if rate is None:  # all numbers of successes are then equally likely
@@ -129,6 +139,9 @@ class FixedWidth:
 
         Returns:
             Shape [rates].
+
+        Raises:
+            ValueError: if no interval has the required coverage.
         """
         ends = self._ends
         low, high = self.intervals(ends.k, ends.n).T

@@ -71,7 +71,7 @@ def probability_of_improvement(
 
 
 def _score_interval(p: float, variance: float, n: int, t: float) -> Interval:
-    """Return the p with (p̂ - p)² <= t² r p (1 - p)/n, within [0, 1]."""
+    """Return the interval of `probability_of_improvement` from its estimate p̂ (`p`), variance V, n and t."""
     prior = _PRIOR / 4 / (n * (n + _PRIOR))
     reach = t * t / n * (variance + prior) / (p * (1 - p) / n + prior)
     centre, half = p + reach / 2, math.sqrt(reach * (p * (1 - p) + reach / 4))
@@ -91,7 +91,7 @@ def _compare(first: Sample, second: Sample, *, higher_is_better: bool) -> tuple[
 
 
 def _better_than(sample: Sample, others: Sample) -> Floats:
-    """For each value, count the lower ones of other seeds, ties counted half, and all of other seeds; [2, values]."""
+    """For each value, count the others' values with another seed: the lower ones (ties half), and all; [2, values]."""
     ordered = np.sort(list(others.values()))
     values = np.array(list(sample.values()))
     won = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
@@ -105,7 +105,7 @@ def _beats(value: float, other: float) -> float:
 
 
 def _parts(counts: Floats, p: float) -> Floats:
-    """Return the influence of each trial, from the counts of `_better_than`; 0 for a single trial."""
+    """Return the influence (a - p)/√(m (m - 1)) of each trial from the counts of `_better_than`; 0 for one trial."""
     won, pairs = counts
     m = won.size
     shares = np.divide(won, pairs, out=np.full(m, p), where=pairs > 0)

@@ -55,7 +55,7 @@ def likelihood_interval(log_likelihood: Log, best: float, step: float, z: float)
 
 
 def _end(beyond: Log, best: float, step: float) -> float:
-    """Find the interval's end below `best` for a negative step, or above it for a positive one."""
+    """Find the zero of `beyond`, < 0 at `best`: the one below `best` for a negative step, else the one above it."""
     # imported here: it takes as long as all other imports, and tables of rates and means don't need it
     from scipy import optimize
 

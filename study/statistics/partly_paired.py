@@ -100,7 +100,7 @@ def partly_paired_rates(
 
 
 def _exact_p_value(discordant: tuple[int, int], table: tuple[int, int, int, int]) -> float:
-    """Sum the probabilities of all b + x that don't exceed that of the observation."""
+    """Return p of `partly_paired_rates` from the counts (b, c), and the unpaired trials' (k₁, u₁, k₂, u₂)."""
     pairs = sum(discordant)
     solved, first, also_solved, second = table
     total = solved + also_solved
@@ -236,8 +236,8 @@ def partly_paired_times(
         confidence: in (0, 1).
 
     Returns:
-        None if nothing can be tested: there are neither pairs nor unpaired trials of both methods, or nothing was
-        solved while trials of both were observed.
+        None if nothing can be tested: there are neither pairs nor unpaired trials of both methods, nothing was solved
+        while trials of both were observed, or no pair and no unpaired scores differ.
 
     Raises:
         ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, numbers of times, flags or pairs

@@ -136,7 +136,7 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
 
 
 def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correlation: float = 0.0) -> float | None:
-    """Return the least difference of two rates, centred at one half, that is found with a given power.
+    """Return the least difference of two rates, centred at one half, that McNemar's test finds with a given power.
 
     Outcomes vary the most around one half, so elsewhere smaller differences are found.
 

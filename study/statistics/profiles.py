@@ -63,7 +63,8 @@ def performance_profile(values: SeedValues, *, higher_is_better: bool, confidenc
     distributions and conservative for others, for any n. For several cells, D is the greatest distance at any threshold
     between a resample's profile and the sample's. Seeds are resampled as for the interquartile mean, and equal values
     are ordered by their seeds, so that ties don't make the band narrow. The half-width is min(d, d q/q₁), where q is
-    the quantile of D, and q₁ that of D for a single cell. n is the number of seeds of the smallest cell.
+    the quantile of D, and q₁ that of D for a single cell. n is the number of seeds of the smallest cell. With n
+    below five or more than 65,536 values, the half-width is d.
 
     Source: profiles: Dolan & Moré, Mathematical Programming 91 (2002) 201-213; of seeds: Agarwal et al., NeurIPS 2021;
     d: Massey, JASA 46 (1951) 68-78; bootstrap of D: Bickel & Freedman, Annals of Statistics 9 (1981) 1196-1217.

@@ -101,7 +101,7 @@ def restricted_means(
 
 
 def _estimates(times: Floats, solved: Bools, n: Ints, until: Floats, tail: float) -> Floats:
-    """Return mean, standard error, low and high of rows of n sorted trials; NaN where they can't be estimated."""
+    """Return mean, standard error, low and high of rows of n sorted trials, [rows, 4]; NaN if they aren't known."""
     row = np.arange(n.size)
     is_known = (times[row, n - 1] >= until) | solved[row, n - 1]
     is_watched = times < until[:, None]

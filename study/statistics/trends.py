@@ -202,7 +202,7 @@ def _coefficient(design: Floats, k: Floats, n: Floats, beta: Floats, direction: 
 
 
 def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Floats:
-    """Maximise the likelihood from β along the free directions by Newton steps, halved where they overshoot."""
+    """Maximise the likelihood from β along the columns of `free` by Newton steps, halved where they overshoot."""
     if not free.size:
         return beta
     height = _log_likelihood(design @ beta, k, n)
@@ -222,7 +222,7 @@ def _fit(design: Floats, k: Floats, n: Floats, beta: Floats, free: Floats) -> Fl
 
 
 def _information(design: Floats, n: Floats, logit: Floats) -> Floats:
-    """Return the observed information of the coefficients."""
+    """Return the observed information of the coefficients: X' diag(n p (1 - p)) X for the design X."""
     weights = n * special.expit(logit) * special.expit(-logit)
     return np.asarray(design.T @ (weights[:, None] * design))
 

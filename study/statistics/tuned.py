@@ -276,7 +276,10 @@ def _best(totals: Floats, counts: Floats) -> Ints:
 
 
 def _held_out(values: Floats, halves: Floats, choices: Ints) -> Floats:
-    """Return each seed's mean at the choices of the halves without it; NaN if it has no outcome there."""
+    """Return each seed's mean at the choices of the halves without it; NaN if it has no outcome there.
+
+    Arrays are those of `cross_fit`; `choices` has shape [..., halves], and the result [..., seeds].
+    """
     chosen = np.take_along_axis(values, choices[..., None, :], axis=-1)  # [..., seeds, halves]
     is_held_out = (halves.T == 0) & ~np.isnan(chosen)
     sums, sizes = np.where(is_held_out, chosen, 0.0).sum(axis=-1), is_held_out.sum(axis=-1)

@@ -87,8 +87,9 @@ def aggregate(
         The planned cells in their order, then other cells in the order of their first rows.
 
     Raises:
-        InputError: if a column is missing, a trial has two rows, an outcome isn't one of `Outcome`, or a cell's id
-            doesn't match its columns.
+        InputError: if a column is missing, a trial has two rows, an outcome isn't one of `Outcome`, a cell's id doesn't
+            match its columns, or the vocabulary of an installed package can't be imported.
+        ValueError: if a text in a column of numbers isn't a number.
 
     Example:
         >>> from study.arrow import results_table
@@ -139,8 +140,10 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
         The groups in the order of their columns' values: numbers ascending, others in the order of their first rows.
 
     Raises:
-        InputError: if the published estimators lack a solved trial's solved-at or error.
-        ValueError: if an outcome isn't one of `Outcome`.
+        InputError: if the published estimators lack a solved trial's solved-at or error, or the vocabulary of an
+            installed package can't be imported.
+        KeyError: if the table lacks a grouping column, `outcome` or `stopped_early`.
+        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],

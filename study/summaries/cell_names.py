@@ -27,6 +27,9 @@ def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
     Returns:
         The name of each cell by its id, all different.
 
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+
     Example:
         >>> points = [(h, v, start) for start in (1000, 5000) for v in (0.05, 0.1) for h in (2, 10)]
         >>> keys = ("hidden_size", "init_variance", "sparsity_start")

@@ -23,9 +23,10 @@ S = TypeVar("S", bound=Summary)
 
 
 def with_dependence(summary: S, trials: Trials) -> S:
-    """Adjust a summary to shared seeds: replace the rate's interval, and remove all others; no-op if none are shared.
+    """Adjust a summary to shared seeds: replace the rate's interval, and remove all others.
 
-    With three sources, the rate's interval is computed from the trials with the first evaluation rows.
+    The summary is unchanged if no seed is combined or repeated. With three sources, the rate's interval is that of the
+    trials with the first evaluation rows.
 
     Args:
         summary: the summary of the trials.
@@ -62,7 +63,7 @@ def shared_seeds_array(seeds: Ints, values: Floats) -> SourceArray | None:
         values: shape [trials]; NaN for a missing value.
 
     Returns:
-        The array; None if no two trials share a seed.
+        The array; None if no seed is combined or repeated.
 
     Example:
         >>> array = shared_seeds_array(np.array([5, 7, 5]), np.array([1.0, 2.0, 3.0]))

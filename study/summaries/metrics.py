@@ -241,6 +241,9 @@ def summaries_of(samples: Mapping[str, tuple[Metric, Samples]], groups: int) -> 
 
     Returns:
         For each group, the summaries by name.
+
+    Raises:
+        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
     """
     by_name = {name: _metric(metric, *sample) for name, (metric, sample) in samples.items()}
     return [{name: summaries[group] for name, summaries in by_name.items()} for group in range(groups)]

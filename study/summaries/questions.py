@@ -16,6 +16,9 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
     The model comes first, then axes of the grid, then hyperparameters. So a label on an axis replaces all
     hyperparameters that change together there, and the model replaces the hyperparameters that it prescribes.
 
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+
     Example:
         >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])
         ['hidden_size']
@@ -37,6 +40,9 @@ def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
 
     A user's own model has a long import string, so it is left out if it doesn't vary and other keys do.
 
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+
     Example:
         >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
         >>> keys(cells, {}), keys(cells[:1], {})
@@ -53,7 +59,7 @@ def axes(names: Sequence[str], labels: Labels) -> list[str]:
 
 
 def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
-    """Select the keys that are compared, known methods and the axes, or all keys without any; others are the question.
+    """Select the keys that are compared: known methods and the axes, or all keys if none of these is among the names.
 
     Raises:
         InputError: if the vocabulary of an installed package can't be imported.
@@ -76,7 +82,7 @@ def has_methods(names: Sequence[str]) -> bool:
 
 
 def are_declared(cells: Sequence[Cell]) -> bool:
-    """Return True if the family of every cell declares its methods."""
+    """Return True if each cell's task belongs to a family, which declares its methods; True without cells."""
     return all(is_family_task(cell.task) for cell in cells)
 
 
@@ -95,6 +101,9 @@ def cell_methods(
         labels: the names of points on axes of the grid.
         question_fields: hyperparameters that are declared to belong to the question. If all keys belong to it, the last
             one is compared.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
 
     Example:
         >>> cells = [Cell("lab:Spirals", "lab:mlp", {"turns": n, "width": width}) for n in (1, 2) for width in (2, 4)]
@@ -138,7 +147,11 @@ def questions(
 def cell_questions(
     cells: Sequence[Cell], labels: Labels, question_fields: Collection[str] = ()
 ) -> list[tuple[Hashable, ...]]:
-    """Return each cell's question in a table of these cells."""
+    """Return each cell's question in a table of these cells: its values of the keys that aren't compared.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+    """
     names = keys(cells, labels)
     values = [[value(cell, key, labels) for key in names] for cell in cells]
     return questions(names, values, cell_methods(cells, names, labels, question_fields))

@@ -95,6 +95,9 @@ def rates_by_bound(
 
     Returns:
         The rates in the order of the cells, then of the criterion's metrics, then of the kinds.
+
+    Raises:
+        ValueError: if the criterion's level isn't in (0, 1).
     """
     references = references_of(table, criterion)
     rates: list[BoundRate] = []
@@ -115,7 +118,7 @@ def _none(criterion: ReferenceCriterion) -> Mapping[str, Floats]:
 
 
 def _rate(cell: str, metric: str, kind: Kind, bound: Bound | None, values: Floats) -> BoundRate:
-    """Compute the rate of values that pass a bound; none without a bound or values."""
+    """Compute the rate of values that pass a bound; without a bound or values, the rate and its interval are None."""
     if bound is None:
         return BoundRate(cell_id=cell, metric=metric, kind=kind, judged=len(values))
     passed = int(np.count_nonzero(bound.holds(values)))
@@ -141,6 +144,9 @@ def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: 
         table: trials by cells, including the references, with the declarations of their metrics.
         criterion: the success criterion.
         cells: the ids of the cells.
+
+    Raises:
+        ValueError: if the criterion's level isn't in (0, 1).
     """
     along = [s for s in series_of(table.metrics) if not criterion.higher_is_better.keys().isdisjoint(s.metrics)]
     everywhere = {name: metric.higher_is_better for s in along for name, metric in s.metrics.items()}

@@ -64,15 +64,27 @@ class ResultRows:
         )
 
     def title(self, key: str) -> str:
-        """Return a key's name for readers."""
+        """Return a key's name for readers.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         return words.title(key, self.titles)
 
     def texts(self) -> list[tuple[str, ...]]:
-        """Return the values of all rows as texts."""
+        """Return the values of all rows as texts, formatted by `text`.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         return [tuple(self.text(row, key) for key in self.keys) for row in range(len(self.values))]
 
     def text(self, row: int, key: str) -> str:
-        """Format a row's value of a key for readers; models' import strings are shortened if that is unambiguous."""
+        """Format a row's value of a key for readers; models' import strings are shortened if that is unambiguous.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         content = self.value(row, key)
         is_object = key == "model" and content in self._objects
         return self._objects[content] if is_object else words.format_value(key, content)
@@ -149,7 +161,13 @@ class ResultRows:
         return [key for key in self.varying() if key not in self.methods]
 
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
-        """Name a row by its values of keys (default: those that vary, else all), with titles unless they are clear."""
+        """Name a row by its values of keys (default: those that vary, else all), with titles unless they are clear.
+
+        Missing values are left out; the name is empty without any value.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         named = (self.varying() or self.keys) if keys is None else keys
         return ", ".join(part for key in named if (part := self._part(row, key)))
 
@@ -182,6 +200,9 @@ def cell_rows(
         named_metrics: as for `ResultRows`.
         question_fields: hyperparameters that are declared to belong to the question.
         titles: declared titles of hyperparameters, by name.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     all_cells = [summary.cell for summary in summaries]
     keys = questions.keys(all_cells, labels)
@@ -200,7 +221,11 @@ def cell_rows(
 
 
 def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: Collection[str] = ()) -> ResultRows:
-    """Make rows of groups, with the grouping columns as keys."""
+    """Make rows of groups, with the grouping columns as keys.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
+    """
     published = [s.as_published for s in summaries if s.as_published is not None]
     return ResultRows(
         keys=tuple(by),

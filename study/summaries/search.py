@@ -74,6 +74,7 @@ class Parameter:
 
         Raises:
             ValueError: if the value isn't one of the choices.
+            TypeError: if the value has no JSON form.
 
         Example:
             >>> parameter = Parameter("layers", "layers", choices=(1, True, (8, 8)))

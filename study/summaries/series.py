@@ -39,6 +39,9 @@ def x_axis(rows: ResultRows) -> str:
     """Choose the key of the x axis: a usual one, else the numeric key with the most values, else any with the most.
 
     ``model`` if no other key varies.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     keys = rows.varying()
     for key in vocabulary().swept_first:
@@ -67,6 +70,9 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
         rows: the rows.
         x: the key of the x axis.
         most: the most curves in one facet.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     indices = range(len(rows.summaries))
     keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
@@ -155,6 +161,9 @@ def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None)
     Returns:
         (name of the chart, name of the curve, x, value) for each value of a cell; empty without values. If the values
         on the x axis aren't all whole numbers, x is their index.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     metric = None if result_rows.have_rates(summaries) else main(metrics_of(summaries))
     charts = [_charted(summary, metric) for summary in summaries]

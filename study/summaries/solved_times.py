@@ -41,6 +41,9 @@ class SolvedTimes:
 
         Args:
             family: the family that declares the cell's hyperparameters.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
         """
         sizes = ((name, self.cell.value(name)) for name in family.sizes)
         texts = [
@@ -71,6 +74,9 @@ def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], fami
     Returns:
         A sentence for each model and number of iterations of such cells, with the fewest iterations that comparable
         cells needed.
+
+    Raises:
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     by_kind: dict[tuple[str, int], list[SolvedTimes | None]] = {}
     for cell in cells:
@@ -88,7 +94,7 @@ def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], fami
 
 
 def _nearest(cell: Cell, times: Sequence[SolvedTimes], family: Family) -> Iterator[SolvedTimes]:
-    """Yield the times of the cells of each source that are nearest to a cell."""
+    """Yield, for each source, the times of the comparable cells that are nearest to a cell by `_distance`."""
     declared = family.hyperparameters.items()
     others = [name for name, declaration in declared if declaration.is_method and name not in _PACE]
     sizes = family.sizes

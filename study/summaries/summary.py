@@ -149,6 +149,9 @@ def can_be_judged(table: TrialTable) -> bool:
     """Return True if trials seem to have a success criterion: any is solved or unsolved, or none is finished.
 
     A table without trials counts as having one.
+
+    Raises:
+        ValueError: if an outcome isn't one of `Outcome`.
     """
     present = np.unique(table.outcomes)
     codes = [OUTCOME_CODES[outcome] for outcome in (Outcome.SOLVED, Outcome.UNSOLVED)]
@@ -161,7 +164,7 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
     This is the least planned number of the question's rows. If the table lacks planned numbers, a row's number is that
     of its longest unsolved trial, and the question's number is the lower median of its rows. So no single trial or row
     that ended early or ran longer decides. Solved trials don't count, because training may end with success, unless
-    the question has no unsolved trial: its number is then the last iteration of any trial.
+    the question has no unsolved trial: its number is then the greatest last iteration of its trials.
 
     Args:
         table: the trials.
@@ -170,6 +173,9 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
 
     Returns:
         The iterations of each row's question; NaN if unknown.
+
+    Raises:
+        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
     """
     is_whole = (table.outcomes == OUTCOME_CODES[Outcome.UNSOLVED]) & ~table.is_lost
     rows_of: dict[Hashable, list[int]] = {}
@@ -201,13 +207,14 @@ def summarise(
         groups: the trials of each group, as rows of the table.
         untils: the iterations that each group's times to success are restricted to; NaN if unknown.
         rates: the intervals of success rates.
-        is_judged: True with a success criterion. Without one, a group has a rate only if a trial was judged.
+        is_judged: True with a success criterion. A group has a rate if any trial was solved or unsolved or, with a
+            criterion, if none finished; but never if any was stopped.
 
     Returns:
         The fields of each group, by name.
 
     Raises:
-        ValueError: if an outcome isn't one of `Outcome`.
+        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
     """
     if not groups:
         return []

@@ -176,7 +176,7 @@ def best(question: Question, findings: Sequence[Finding]) -> Method | None:
 def contrasts(
     rows: ResultRows, trials: TrialTable, sizes: Sizes = "fixed", statements: Sequence[Statement] = ()
 ) -> Contrasts:
-    """Compare the rows of a report: by success or, without a success criterion, by the first metric.
+    """Compare the rows of a report: by success or, without a success criterion, by the main metric.
 
     Args:
         rows: the rows.
@@ -186,8 +186,8 @@ def contrasts(
         statements: the comparisons that the user asks for; none for the default.
 
     Returns:
-        The comparisons; empty without a success criterion and an averaged metric. With more than `MOST_PAIRS` pairs,
-        there are no findings, and a note says so.
+        The comparisons; empty without a success criterion and a metric of all ended trials. With more than `MOST_PAIRS`
+        pairs, there are no findings, and a note says so.
 
     Raises:
         InputError: if the vocabulary of an installed package can't be imported.

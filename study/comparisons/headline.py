@@ -23,7 +23,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     """Return a sentence on the best method, and on its success and time over the swept hyperparameter.
 
     A method is called best only if its finding against every other one says so. Without a success criterion, the
-    sentence is on the first metric. If nothing has ended, been solved or can be compared, the sentence says so.
+    sentence is on the main metric. If nothing has ended, been solved or can be compared, the sentence says so. It also
+    counts the incomplete rows.
 
     Args:
         rows: the results of the trials.

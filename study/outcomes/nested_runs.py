@@ -22,6 +22,9 @@ def inherited(table: pa.Table, names: Collection[str], above: Sequence[int | Non
     Returns:
         The table, and the names of the changed columns.
 
+    Raises:
+        KeyError: if the table lacks a column.
+
     Example:
         >>> table = pa.table({"lr": ["0.1", None, None], "seed": [None, "0", "1"]})
         >>> inherited(table, ["lr"], [None, 0, 0])[0]["lr"].to_pylist()

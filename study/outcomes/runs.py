@@ -85,7 +85,7 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
         is_wandb: require an export of wandb's table of runs.
 
     Raises:
-        InputError: if the file can't be read or has no rows, or isn't the required export.
+        InputError: as for `study.outcomes.files.read_table`, or if the file isn't the required export.
         OSError: if the path is too long, or its folder can't be searched.
     """
     table, notices = read_table(file)
@@ -114,9 +114,13 @@ def _laid_out(names: Sequence[str]) -> dict[str, str]:
 def of_mlflow(name: str, table: pa.Table) -> Runs:
     """Return the runs of a table with the columns of MLflow's own exports, by start time, without system metrics.
 
+    The runs have the columns of parameters and metrics without prefixes, and ``status``. A metric with the name of a
+    parameter is called ``NAME (metric)``.
+
     Args:
         name: the name of the runs.
-        table: columns ``run_id``, ``status``, ``params.NAME``, ``metrics.NAME``, and optionally others.
+        table: columns ``params.NAME`` and ``metrics.NAME``, and optionally ``run_id``, ``status``, ``start_time``,
+            ``end_time`` and the tag with the parent's id; others are ignored.
     """
     table = _by_time(table, "start_time")
     params = {c: c.removeprefix("params.") for c in table.column_names if c.startswith("params.")}

@@ -27,6 +27,7 @@ def write_outcomes(table: pa.Table, file: Path) -> None:
     Raises:
         InputError: if the file exists, or has another suffix.
         StudyError: if the file can't be written.
+        ValueError: if a text file can't hold a column's type, such as lists.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:

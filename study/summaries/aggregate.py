@@ -89,7 +89,7 @@ def aggregate(
     Raises:
         InputError: if a column is missing, a trial has two rows, an outcome isn't one of `Outcome`, a cell's id doesn't
             match its columns, or the vocabulary of an installed package can't be imported.
-        ValueError: if a text in a column of numbers isn't a number.
+        ValueError: if a text in a column of numbers isn't a number, or a hyperparameter's text can't be decoded.
 
     Example:
         >>> from study.arrow import results_table

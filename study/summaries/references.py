@@ -27,6 +27,9 @@ def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str,
 
     Returns:
         The references of each question, by the id of their cell.
+
+    Raises:
+        ValueError: if the table has an unknown outcome, or a metric's text isn't a number.
     """
     names = dict.fromkeys([*criterion.higher_is_better, *criterion.keep])
     references = {}
@@ -97,7 +100,7 @@ def rates_by_bound(
         The rates in the order of the cells, then of the criterion's metrics, then of the kinds.
 
     Raises:
-        ValueError: if the criterion's level isn't in (0, 1).
+        ValueError: if the criterion's level isn't in (0, 1), or as for `references_of`.
     """
     references = references_of(table, criterion)
     rates: list[BoundRate] = []
@@ -146,7 +149,7 @@ def reference_findings(table: TrialTable, criterion: ReferenceCriterion, cells: 
         cells: the ids of the cells.
 
     Raises:
-        ValueError: if the criterion's level isn't in (0, 1).
+        ValueError: if the criterion's level isn't in (0, 1), or as for `references_of`.
     """
     along = [s for s in series_of(table.metrics) if not criterion.higher_is_better.keys().isdisjoint(s.metrics)]
     everywhere = {name: metric.higher_is_better for s in along for name, metric in s.metrics.items()}

@@ -186,7 +186,8 @@ class Finding:
     def statement(self) -> str:
         """The verdict in words, with the reason if nothing was tested.
 
-        If too few pairs differ to distinguish the methods, it says how many more seeds that takes at least.
+        If too few pairs differ to distinguish the methods, it says how many more seeds that takes at least; if none
+        differs, that the methods are equal at all seeds.
         """
         if self.verdict is Verdict.NOT_TESTED:
             return f"{self.verdict}: {self.reason}" if self.reason else str(self.verdict)

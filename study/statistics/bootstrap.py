@@ -146,8 +146,8 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
         confidence: in (0, 1).
 
     Returns:
-        Shape [samples, 2], low and high around the interquartile mean, within the range of the values. NaN for fewer
-        than five values, and for equal ones.
+        Shape [samples, 2], low and high around the interquartile mean; within the range of the values for fewer than
+        `LARGE`. NaN for fewer than five values, and for equal ones.
 
     Raises:
         ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number

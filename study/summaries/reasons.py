@@ -65,7 +65,8 @@ def failure_reason(error: str) -> Reason:
     r"""Extract the reason of a failure from a stored error text.
 
     Args:
-        error: the text of a failed result: a traceback, a sentence, or a traceback and a sentence.
+        error: the text of a failed result: a traceback, a sentence, or a traceback and a sentence. If it is empty, the
+            reason says that none was given.
 
     Example:
         >>> error = 'Traceback (most recent call last):\n  File "a.py", line 3, in train\n    f()\nValueError: bad 17'

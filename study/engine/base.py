@@ -40,6 +40,11 @@ class Training(ABC):
         """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
         A slice may end after any iteration; where it ends must not change a single bit of a result.
+
+        Raises:
+            DeviceMemoryError: if the device has no room for the pack.
+            StoreError, OSError: if the files or the process of a trial fail.
+            Exception: any error of a packed task or model.
         """
 
     @abstractmethod
@@ -87,7 +92,11 @@ class TrialFolders(Protocol):
         """Return the path of a trial's log."""
 
     def begin(self, trial_id: str) -> None:
-        """Empty the folder of a trial that starts anew."""
+        """Empty the folder of a trial that starts anew.
+
+        Raises:
+            StoreError: if it can't be emptied.
+        """
 
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
         """Keep the selected files of a trial that has ended.
@@ -98,6 +107,9 @@ class TrialFolders(Protocol):
 
         Returns:
             Messages for the user; empty if there are none.
+
+        Raises:
+            StoreError: if files can't be removed.
         """
 
 
@@ -134,6 +146,7 @@ class Engine(ABC):
         Raises:
             InputError: if the user's code can't be loaded, or can't train the cell.
             OSError: if the copy of the user's code can't be written.
+            Exception: any error of a packed task or model.
         """
         self.start(Pack((Trial(cell, 0),)), device="cpu").advance(0.0)
 
@@ -146,12 +159,23 @@ class Engine(ABC):
         """Return the reason that this engine can't train the cell; None if it can."""
 
     def pack_key(self, cell: Cell) -> tuple[object, ...]:
-        """Return the key that all trials of a pack share: by default, everything that tensors' shapes depend on."""
+        """Return the key that all trials of a pack share: by default, everything that tensors' shapes depend on.
+
+        Raises:
+            ValueError: if no installed family has the cell's task.
+            InputError: if the family can't be imported.
+        """
         return shape_key(cell)
 
     @abstractmethod
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate the memory that the pack needs on its device, in MiB."""
+        """Estimate the memory that the pack needs on its device, in MiB.
+
+        Raises:
+            InputError: if the user's code can't be loaded, or can't train the cell.
+            OSError: if the copy of the user's code can't be written.
+            Exception: any error of a packed model.
+        """
 
     def trials_at_once(self, cell: Cell) -> int | None:
         """Return the number of a cell's trials that this machine's GPU trains side by side.
@@ -160,6 +184,7 @@ class Engine(ABC):
 
         Raises:
             InputError: if the trials can't be trained there.
+            OSError: if the copy of the user's code can't be written.
         """
         return None
 
@@ -182,4 +207,5 @@ class Engine(ABC):
             DeviceMemoryError: if the device has no room for the pack.
             InputError: if the user's code can't be loaded, or can't train the cell.
             OSError: if the copy of the user's code can't be written.
+            Exception: any error of a packed task or model.
         """

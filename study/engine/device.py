@@ -58,7 +58,7 @@ def room_for(pack: Pack, memory_mb: float) -> Iterator[None]:
 
 
 def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
-    """Return the number of trials that fit into a device's memory, from the peaks of a small and a larger pack.
+    """Return the number of trials that fit into a device's memory, from the peaks of packs of 4 and of 20 trials.
 
     Args:
         peak_bytes: trains a pack of the given size for a moment, and returns its peak memory.
@@ -81,7 +81,8 @@ def trials_that_fit(peak_bytes: Callable[[int], int], free_bytes: int) -> int:
 def reproducible(device: str) -> Iterator[None]:
     """On a GPU, compute in full float32 precision, and with torch's deterministic operations, within the context.
 
-    Where an operation has no deterministic version, torch warns, and results may differ each time.
+    Where an operation has no deterministic version, torch warns, and results may differ each time. The settings are
+    those of the whole process. `CUBLAS_WORKSPACE_CONFIG` is also set if it isn't, and remains set.
 
     Args:
         device: ``cuda``; a no-op for any other.

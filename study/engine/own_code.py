@@ -27,7 +27,8 @@ class OwnCode:
         """Return this process's only folder of the code; it holds the modules imported from it.
 
         Raises:
-            InputError: if a required package isn't installed in its version, or the archive or its copy was changed.
+            InputError: if a required package isn't installed in its version, the archive or its copy was changed, or
+                the cache of code isn't private.
             OSError: if the copy can't be written.
         """
         check_distributions(self.distributions)

@@ -14,7 +14,7 @@ def l1(parameters: Iterable[Tensor], has_trials: bool = False) -> Tensor:
     Source: Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 
     Args:
-        parameters: at least one, of any shape.
+        parameters: at least one, of any shape; with `has_trials`, of at least two axes.
         has_trials: whether the first axis of each is the trial.
 
     Returns:
@@ -22,6 +22,7 @@ def l1(parameters: Iterable[Tensor], has_trials: bool = False) -> Tensor:
 
     Raises:
         ValueError: if no parameter is given.
+        IndexError: with `has_trials`, if a parameter has fewer than two axes.
 
     Example:
         >>> import torch

@@ -17,15 +17,16 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
     """Choose the engine that trains a cell.
 
     Args:
-        name: name of `own` or of an engine that an installed package offers, or ``auto`` for `own`, else for the first
-            engine of the cell's family that has the device and doesn't refuse the cell.
+        name: name of `own`, of one of its backends or of an engine that an installed package offers; or ``auto`` for
+            `own`, else for the first engine of the cell's family that has the device and doesn't refuse the cell.
         cell: the cell to train.
         device: ``cpu`` or ``cuda``.
         own: the study's own engine; None without one. Cells that it refuses are trained by engines of their family, if
             there are any.
 
     Raises:
-        InputError: if there is no such engine, the named engine refuses the cell, or no engine takes it.
+        InputError: if there is no such engine, an engine or the cell's family can't be imported, or several packages
+            offer it; if the named engine refuses the cell, or no engine takes it.
     """
     engines = _engines(name, cell, own)
     passed: dict[str, str] = {}
@@ -42,7 +43,8 @@ def engine_named(name: str) -> Engine:
     """Return the engine that an installed package offers under a name; it is imported once.
 
     Raises:
-        InputError: if there is none, it can't be imported, or it isn't an engine of that name.
+        InputError: if there is none, several packages offer it, it can't be imported, or it isn't an engine of that
+            name.
     """
     return _engine(name, offers.load("engines", name))
 
@@ -76,7 +78,7 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
     Raises:
         ValueError: if no family has the cell's task.
-        InputError: if a preferred engine can't be imported.
+        InputError: if the family or a preferred engine can't be imported, or several packages offer it.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -100,13 +102,15 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
         own: as for `engine_for`.
 
     Raises:
-        InputError: as `engine_for` does, also if no engine trains a cell on ``cuda``.
+        InputError: as `engine_for` does, also if no engine trains a cell on ``cuda``; or if trials can't be trained
+            there.
+        OSError: if the copy of the user's code can't be written.
     """
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 
 
 def _engines(name: str, cell: Cell, own: Engine | None) -> Sequence[Engine]:
-    """Return the engines that may train a cell, in order of preference; an unknown name raises InputError."""
+    """Return the engines that may train a cell, in order of preference; an unknown name or task raises InputError."""
     preferred = _family_engines(cell)
     if own is not None and name in ("auto", own.name, *own.backends) and (own.refuses(cell) is None or not preferred):
         return [own]

@@ -40,7 +40,7 @@ class Scores(ABC):
     Args:
         protocol: length of training and times of evaluations, the same for all trials.
         trials: their number.
-        metrics: metrics of each evaluation; the first one selects the best step.
+        metrics: metrics of each evaluation, at least one; the first one selects the best step.
         finite: metrics that must be finite at the best step; a trial whose last ones aren't finite has diverged.
         dtype: dtype of the metrics.
     """
@@ -91,7 +91,7 @@ class Scores(ABC):
 
     @property
     def diverged(self) -> int:
-        """Number of trials whose latest evaluation isn't finite in each metric of `finite`; 0 before the first."""
+        """Number of trials with a metric of `finite` that isn't finite at their latest evaluation; 0 before any."""
         return int((~self._is_finite(self._last())).sum()) if self._made else 0
 
     @property
@@ -100,7 +100,7 @@ class Scores(ABC):
         return np.equal(self._ended_at, NO_STEP)
 
     def record(self, **metrics: npt.NDArray[Any]) -> None:
-        """Record one evaluation of the trials that still train.
+        """Record one evaluation of the trials that still train, and update their best steps and solved-at.
 
         Args:
             metrics: every metric by name, each [trials still training].
@@ -164,11 +164,13 @@ class Scores(ABC):
         self._ended_at = arrays["score/ended_at"].copy()
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Return each trial's result, without metrics that are NaN at the best step; without such a step, it has none.
+        """Return each trial's result, with its metrics at the best step; without a best step, it has no metrics.
+
+        Metrics that are NaN there are left out.
 
         Args:
             trials: the pack's trials.
-            training_s: seconds that the whole pack trained.
+            training_s: seconds that the whole pack trained; each result has an equal share of them.
             engine: name of the engine.
             device: the device that it trained on.
         """

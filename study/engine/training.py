@@ -47,7 +47,7 @@ class SlicedTraining(Training):
 
     @abstractmethod
     def _begin(self, arrays: Arrays | None) -> None:
-        """Set up the trials' state from the arrays of `_state`, or the initial state."""
+        """Set up the trials' state from the arrays of `_state`; if they are None, set up the initial state."""
 
     @abstractmethod
     def _update(self, most: int, for_s: float) -> int:
@@ -59,7 +59,10 @@ class SlicedTraining(Training):
 
     @abstractmethod
     def _start_evaluation(self) -> PendingEvaluation:
-        """Start to evaluate the trials that still train, as they are now; the device may finish later."""
+        """Start to evaluate the trials that still train, as they are now; return a function that waits for the metrics.
+
+        The device may compute them later.
+        """
 
     @abstractmethod
     def _state(self) -> dict[str, npt.NDArray[Any]]:
@@ -70,7 +73,7 @@ class SlicedTraining(Training):
         """Return each trial's weights."""
 
     def _synchronise(self) -> None:  # most engines compute synchronously
-        """Wait until the device has finished all work, at the end of a slice."""
+        """Wait until the device has finished all work, at the end of a slice; by default, a no-op."""
 
     def _resume(self, checkpoint: Checkpoint) -> None:
         if checkpoint.engine != self._engine:
@@ -87,7 +90,11 @@ class SlicedTraining(Training):
         return self._iteration > self._scores.protocol.iterations or not self._scores.active.any()
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress."""
+        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
+
+        Raises:
+            Exception: any error of an update or an evaluation.
+        """
         protocol, began = self._scores.protocol, time.perf_counter()
         every, updates = protocol.evaluate_every, protocol.iterations + 1
         while not self.done:

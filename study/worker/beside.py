@@ -21,11 +21,15 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
     The parent sends pickled objects: a `PackWork`, a cell of the study, and then packs. While a pack trains, anything
     it sends is a request to stop. The answers are JSON, because the user's code runs here: null once that code is
-    imported, and then events (`event_of`).
+    imported or its import has failed, and then events (`event_of`).
 
     Args:
         parent: connection to the parent.
         request: unused.
+
+    Raises:
+        EOFError: if the parent closes the connection before it has sent the `PackWork`.
+        OSError: if the parent has ended when an answer is sent.
     """
     work: PackWork = parent.recv()
     assert work.own is not None

@@ -74,7 +74,10 @@ class PackWork:
 
         Raises:
             StoreAwayError: if the store is away for longer than `patience_s`.
+            StoreError: if the store can't be read or written.
             BusyError: if another driver has taken the study over.
+            InputError: if the store's address is invalid, no engine trains the pack, or a newer package wrote its
+                checkpoint.
             Exception: the error of an engine or of the user's code.
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)
@@ -133,7 +136,10 @@ class PackWork:
     def _start(
         self, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Training, int]]:
-        """Start a pack, or resume it from a checkpoint; also return its first iteration."""
+        """Prepare the engine, and start a pack, or resume it from a checkpoint; also return its first iteration.
+
+        A checkpoint that the engine can't resume is ignored.
+        """
         cell = pack.trials[0].cell
         engine = engine_for(self.engine, cell, self.device, self.own)
         for step in prepared(engine, cell):
@@ -154,7 +160,10 @@ class PackWork:
     def _train(
         self, folder: StudyStore, files: TrialFiles, pack: Pack, checkpoint: Checkpoint | None
     ) -> Generator[Event, None, tuple[Trained | None, bool]]:
-        """Train a pack; return its results, None if another worker has stored them, and True if the store is away."""
+        """Train a pack, storing checkpoints; return its results, and True if the store is away.
+
+        The results are None if another worker has stored them.
+        """
         training, begun_at = yield from self._start(files, pack, checkpoint)
         yield from _notices(training)
         stored_at, is_away = time.monotonic(), False

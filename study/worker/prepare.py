@@ -100,10 +100,13 @@ def preparing(engines: Sequence[tuple[Engine, Cell]]) -> Iterator[subprocess.Pop
     If it fails, the workers prepare their engines themselves, and report the error.
 
     Args:
-        engines: the engines, each with a cell that it supports.
+        engines: engines that installed packages offer, each with a cell that it supports.
 
     Yields:
         The process. Leaving the ``with`` block ends it.
+
+    Raises:
+        OSError: if the process can't be started.
 
     Example:
         >>> with preparing([]) as process:

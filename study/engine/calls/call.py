@@ -51,7 +51,13 @@ class TrialCall(ABC):
 
     @abstractmethod
     def advance(self, for_s: float) -> CallProgress:
-        """Continue for about `for_s` seconds, and return the progress; a user's error ends the trial, as `failure`."""
+        """Continue for about `for_s` seconds, and return the progress; a user's error ends the trial, as `failure`.
+
+        Raises:
+            OSError: if the trial's folder or process can't be created.
+            KeyError, TypeError: if a placeholder of a program has no value, or a hyperparameter isn't JSON data.
+            StoreError: if values at rungs can't be read or stored.
+        """
 
     @abstractmethod
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:

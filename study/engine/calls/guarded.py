@@ -39,6 +39,10 @@ class GuardedProcess:
     Attributes:
         connection: this end of the connection to the process.
         end: file descriptor that is readable once the process has ended.
+
+    Raises:
+        OSError: if the process can't be started.
+        TypeError: if the request isn't JSON.
     """
 
     def __init__(

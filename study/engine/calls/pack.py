@@ -88,6 +88,9 @@ class CallPack(Training):
 
         Raises:
             OSError: if a trial's folder, log or process can't be created.
+            StoreError: if a trial's files can't be removed, or values at rungs can't be read or stored.
+            InputError: if an installed module that the process has imported has the name of one of the code's modules.
+            KeyError, TypeError: as `TrialCall.advance` does.
         """
         self._activate()
         until = perf_counter() + for_s

@@ -173,7 +173,7 @@ class History:
         }
 
     def record(self, *, reports_steps: bool, error: str | None, details: str, was_stopped: bool = False) -> CallRecord:
-        """Return the record of the steps so far.
+        """Return the record of the steps so far; the trial must have at least one metric.
 
         Args:
             reports_steps: whether the function yields its steps.

@@ -51,7 +51,8 @@ class FunctionEngine(CallEngine):
         """Unpack the code and import the function, to find errors before a trial begins.
 
         Raises:
-            InputError: if the code can't be unpacked, a package has another version, or the function can't be imported.
+            InputError: if the code can't be unpacked, a package has another version, or the function can't be imported
+                or isn't marked by `study.seeded`.
             OSError: if the copy of the code can't be written.
         """
         self._load()
@@ -78,7 +79,8 @@ class FunctionEngine(CallEngine):
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
         """Return a call in its own process, without a time limit, to find errors at a trial's start.
 
-        The call's first slice starts the process.
+        The call's first slice starts the process, which creates the file `CALLED` in `scratch` once it has imported the
+        function.
 
         Raises:
             InputError: if the code can't be unpacked, or a package has another version.

@@ -85,6 +85,8 @@ class IsolatedTraining(TrialCall):
 
         Raises:
             OSError: if the trial's folder or process can't be created.
+            TypeError: if a hyperparameter isn't JSON data.
+            StoreError: if values at rungs can't be read or stored.
         """
         if self._process is None and not self._done:
             self._start()

@@ -97,6 +97,9 @@ class FunctionTraining(TrialCall):
 
         A signal handler's exception ends the slice and the call; `checkpoint` still returns the latest copy of the
         state. KeyboardInterrupt and SystemExit that the function itself raises fail the trial.
+
+        Raises:
+            StoreError: if values at rungs can't be read or stored.
         """
         with self._own_process_state():
             began = now = time.perf_counter()
@@ -149,7 +152,10 @@ class FunctionTraining(TrialCall):
             self._call.close()
 
     def _take_step(self) -> None:
-        """Run the function until its next step, and record it; the trial may end with it."""
+        """Copy the latest state if that is due, run the function until its next step, and record it.
+
+        The trial may end with it.
+        """
         if self._copied_at is None or time.perf_counter() - self._copied_at >= self._state_every_s:
             self._copy_state()
         self._step = None  # the function may change the objects that it refers to

@@ -97,7 +97,7 @@ class PackedEngine(Engine):
 
         Raises:
             ValueError: unless the model has trainable parameters, all float32 or all float64.
-            Exception: as `prepare` raises.
+            InputError, OSError, Exception: as `prepare` does.
         """
         cell = pack.trials[0].cell
         _, recipe = self._recipe(cell)
@@ -113,6 +113,7 @@ class PackedEngine(Engine):
 
         Raises:
             InputError: if they can't be trained there.
+            OSError: if the copy of the code or the data can't be written.
         """
         layout = self.layouts.get(recipe_text(cell))
         if not torch.cuda.is_available() or layout is None or not proof_of(layout).packs:
@@ -144,10 +145,11 @@ class PackedEngine(Engine):
             cell: the cell whose recipe is proven.
             device: the device that trains them.
             trials: size of the pack; None for the task's maximum.
-            is_compiled: whether XLA is to compile updates, if bits are the same in all packs.
+            is_compiled: whether XLA is to compile updates on the CPU, if bits are the same in all packs.
 
         Raises:
             InputError: if they can't be trained at all, or a trial doesn't repeat itself.
+            OSError: if the copy of the code or the data can't be written.
             torch.OutOfMemoryError: if a GPU has no room for the pack.
         """
         folder, recipe = self._recipe(cell)
@@ -173,6 +175,7 @@ class PackedEngine(Engine):
 
         Raises:
             InputError: if a recipe can't be trained.
+            OSError: if the copy of the code or the data can't be written.
         """
         known = {**self.layouts, **layouts}
         longest: dict[str, Cell] = {}
@@ -216,9 +219,11 @@ class PackedEngine(Engine):
         Raises:
             DeviceError: if the device isn't available.
             DeviceMemoryError: if it has no room for the pack.
-            InputError: if the code or the data can't be loaded, or the model can't be trained on the task.
+            InputError: if the code or the data can't be loaded, the model can't be trained on the task, or the layout
+                needs JAX, which isn't installed.
             OSError: if the copy of the code or the data can't be written.
             ValueError: if the checkpoint is of other trials or of another engine.
+            Exception: any error of the user's model.
         """
         check_device(device)
         cell = pack.trials[0].cell
@@ -294,7 +299,10 @@ def _programs(*recipe: str) -> dict[Any, Any]:
 
 
 def _builder(folder: CodeFolder, cell: Cell, task: Task) -> Callable[..., nn.Module]:
-    """Return the function that builds a trial's module from the values of the model's hyperparameters."""
+    """Return the function that builds a trial's module from the values of the model's hyperparameters.
+
+    A network of units whose input and output sizes the task can't determine raises TypeError.
+    """
     if not is_import_string(cell.model):
         return builder_of(task, cell.model)
     model = folder.load(parse_import_string(cell.model), (nn.Module,))
@@ -326,7 +334,7 @@ def proof_of(layout: str) -> Proof:
 
     Raises:
         ValueError: if the text isn't JSON.
-        TypeError: if the JSON isn't a proof.
+        TypeError, AttributeError: if the JSON isn't a proof.
     """
     content = json.loads(layout)
     if "reason" in content:

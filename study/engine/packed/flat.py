@@ -79,12 +79,12 @@ class FlatWeights:
         }
 
     def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
-        """Copy gradients of all rows or of one; the gradient of a parameter that the loss doesn't depend on is 0."""
+        """Copy gradients by parameter, of all rows or of one, into the array ``gradient``; missing ones and None are 0."""
         fill({name: part[row] for name, part in self._gradients.items()}, gradients)
 
 
 def fill(parts: Mapping[str, Tensor], gradients: Mapping[str, Tensor | None]) -> None:
-    """Copy gradients into the parts of an array by name; a missing gradient is 0."""
+    """Copy gradients into the parts of an array by name; a gradient that is missing or None is 0."""
     for name, part in parts.items():
         gradient = gradients.get(name)
         if gradient is None:

@@ -44,6 +44,7 @@ def lowered(compute: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor])
     Raises:
         LoweringError: if an operation has no counterpart, or there are too many operations. The returned function
             raises it if only an operation's arguments have no counterpart, such as a transposed convolution.
+        Exception: any error of `compute`, or of its recording.
 
     Example:
         >>> double = lowered(lambda x: [2 * x + 1], [torch.arange(3.0)])
@@ -256,7 +257,10 @@ def _index_put(x: Array, indices: Sequence[Array | None], values: Array, accumul
 
 
 def _gather_index(x: Array, dim: int, index: Array) -> tuple[Array, ...]:
-    """Return the index of the elements that torch's gather and scatter address."""
+    """Return the index of the elements that torch's gather and scatter address, as a tuple of arrays, one per axis.
+
+    For three axes and `dim` 0, place [i, j, k] addresses element [index[i, j, k], j, k].
+    """
     places = list(jnp.indices(index.shape, sparse=True))
     places[dim % x.ndim] = index
     return tuple(places)
@@ -303,6 +307,9 @@ def _grouped_convolution(
 ) -> Array:
     """Convolve in groups, by sums of matrix products: XLA's convolution is slow for a pack's trials as groups.
 
+    The image x is [batch, groups * in, *image], the weight [groups * out, in, *kernel], and the result [batch, groups *
+    out, *sizes].
+
     For a batch of 32 images of 8x8 pixels, two layers and packs of 16, this takes 0.3 times as long as XLA's.
     """
     kernel = weight.shape[2:]
@@ -344,7 +351,9 @@ def _max_pool(
     dilation: Sequence[int] = (1,),
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the largest element of each window and its place in the image; NaN counts as the largest.
+    """Return the largest element of each window of x, [..., *image], and its place in the flattened image.
+
+    NaN counts as the largest. The first of equal elements is taken.
 
     Dilation and `ceil_mode` raise LoweringError.
     """

@@ -63,6 +63,7 @@ class Members(ABC):
 
     Raises:
         ValueError: unless the model has trainable parameters, all float32 or all float64.
+        Exception: any error of the task or the model.
     """
 
     def __init__(self, recipe: Recipe, members: Sequence[Member], size: int, state: Arrays | None, device: str) -> None:
@@ -117,7 +118,11 @@ class Members(ABC):
                 self.iteration += 1
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about `for_s` seconds, 1 to `most` times, by default once; return the number."""
+        """Update every trial for about `for_s` seconds, 1 to `most` times, by default once; return the number.
+
+        Raises:
+            ValueError, Exception: as `update` does.
+        """
         self.update()
         return 1
 
@@ -183,7 +188,7 @@ class Members(ABC):
 
     @abstractmethod
     def _differentiate(self) -> None:
-        """Compute the gradients of every trial's loss on its batch of this iteration."""
+        """Compute the gradients of every trial's loss on its batch of this iteration, into the array ``gradient``."""
 
     @abstractmethod
     def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
@@ -210,7 +215,7 @@ class Members(ABC):
             yield
 
     def _products(self) -> AbstractContextManager[Any]:
-        """Return the context for dense layers."""
+        """Return the context in which the model computes its dense layers; by default, it changes nothing."""
         return nullcontext()
 
     def _limit(self, weights: Mapping[str, Tensor]) -> None:
@@ -266,7 +271,7 @@ class Members(ABC):
         return self.task.predict(model, batch)
 
     def _check_metrics(self, metrics: Mapping[str, Any]) -> None:
-        """Raise ValueError unless the measured metrics are those that the task declares."""
+        """Raise ValueError if a declared metric wasn't measured, or no declared metric ends with a measured name."""
         declared = {name for name in self._metrics_names if name not in self._scores}
         missing = sorted(declared - set(metrics))
         endings = {name.partition("_")[2] for name in declared}

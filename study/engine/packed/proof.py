@@ -108,6 +108,7 @@ def start(
     Raises:
         InputError: if the proof needs XLA, and JAX isn't installed.
         ValueError: unless the model has trainable parameters, all float32 or all float64.
+        Exception: any error of the task or the model.
     """
     if proof.layout is None:
         return OneByOne(recipe, members, state=state, device=device)
@@ -145,7 +146,7 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
         sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train. If all are 1, trials
             are only repeated alone, and the proof is for trials one by one.
         device: the device that trains them.
-        is_compiled: whether XLA is to compile their updates, if bits are the same in all packs.
+        is_compiled: whether XLA is to compile their updates on the CPU, if bits are the same in all packs.
 
     Raises:
         ValueError: if a trial that trains alone gives other numbers when repeated, or after a resume.
@@ -241,7 +242,10 @@ def _check_repeats(recipe: Recipe, members: Sequence[Member], device: str) -> No
 def _pack_dependence(
     recipe: Recipe, members: Sequence[Member], sizes: Sequence[int], layout: PackLayout, device: str
 ) -> str:
-    """Return the reason that trials' bits depend on their pack in a layout; empty if they don't."""
+    """Return the reason that trials' bits depend on their pack in a layout; empty if they don't.
+
+    Errors of the user's code are reasons, too. LoweringError is raised, and OutOfMemoryError unless for `_ONE_SIZE`.
+    """
     before = generator_states(device)
     try:
         with exceptions_only():

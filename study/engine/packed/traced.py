@@ -49,7 +49,8 @@ class ListeningStream(Stream):
 
     Args:
         draws: the list to which calls are appended.
-        more: as for `Stream`.
+
+    The other arguments are those of `Stream`.
     """
 
     def __init__(

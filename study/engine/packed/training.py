@@ -92,6 +92,7 @@ class PackedTraining(SlicedTraining):
 
     Raises:
         ValueError: if the checkpoint is of other trials or of another engine.
+        InputError, ValueError, Exception: as `study.engine.packed.proof.start` does.
     """
 
     def __init__(
@@ -118,8 +119,11 @@ class PackedTraining(SlicedTraining):
     def advance(self, for_s: float) -> Progress:
         """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
+        On the CPU, changes of the process by the user's code are then undone, except for settings (`ProcessState`).
+
         Raises:
             DeviceMemoryError: if a GPU has no room for the pack.
+            InputError: if an installed module that the process has imported has the name of one of the code's modules.
             Exception: the error of the user's task or model.
         """
         self._folder.activate()

@@ -29,6 +29,7 @@ def untrained_means(recipe: Recipe, proof: Proof, metrics: Sequence[str], *, dev
         KeyError: if the task doesn't measure a metric.
         InputError: as `study.engine.packed.proof.start` does.
         ValueError: as `start` and `Members.evaluate` do.
+        Exception: any error of the task or the model.
     """
     seeds = range(_FIRST_SEED, _FIRST_SEED + SCORE_NETWORKS)
     packs = [seeds[at : at + _PACK_SIZE] for at in range(0, SCORE_NETWORKS, _PACK_SIZE)]

@@ -129,7 +129,11 @@ class XlaSideBySide(SideBySide):
         return _Programs(draws, max(1, min(_MOST_UPDATES, _MOST_BYTES // max(1, size))), {})
 
     def _program(self, size: int) -> Callable[..., Sequence[Array]]:
-        """Return the program that makes updates of a group of `size` trials; its first call compiles it."""
+        """Return the program that makes updates of a group of `size` trials; its first call compiles it.
+
+        Its arguments are the group's state, its setup, the numbers and factors of each iteration, [at_once, size, ...],
+        and the number of updates.
+        """
         rows = slice(0, size)
         numbers = drawn(self._programs.draws, self._seeds[rows], self.iteration)
         factors = {name: factor[0, rows] for name, factor in self._factors(range(1)).items()}
@@ -156,7 +160,10 @@ class XlaSideBySide(SideBySide):
     def _updated(
         self, state: list[Tensor], setup: tuple[Any, ...], numbers: Any, factors: Mapping[str, Tensor]
     ) -> list[Tensor]:
-        """Return the given trials' state after an update; the inputs aren't written to."""
+        """Return the given trials' state after an update; the inputs aren't written to.
+
+        `state` is in the order of `_state_of`, `numbers` are those of `drawn`, and `factors` are [trials].
+        """
         weight, *arrays, gradient = (tensor.clone() for tensor in state)
         moments = arrays[: len(self._flat.moments)]
         others = dict(zip(self._others, arrays[len(moments) :], strict=True))

@@ -42,6 +42,7 @@ def command_of(
 
     Raises:
         KeyError: if a placeholder has no value.
+        TypeError: if a hyperparameter isn't JSON data.
         OSError: if the configuration file can't be written, or the code's file can't be made executable.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}
@@ -70,7 +71,11 @@ def command_of(
 
 
 def _environment(code: Path | None, limits: Limits) -> dict[str, str]:
-    """Return this process's environment with a trial's limits, unbuffered Python, and paths of Python and the code."""
+    """Return this process's environment with a trial's limits, and with changes for a Python script.
+
+    Python doesn't buffer its output, and finds the code's modules. Unless a virtual or conda environment is active,
+    ``python`` is this process's. PYTHONSAFEPATH is removed.
+    """
     environment = limits.environment() | {"PYTHONUNBUFFERED": "1"}
     environment.pop("PYTHONSAFEPATH", None)  # set for workers, but a Python script imports modules beside it
     if not {"VIRTUAL_ENV", "CONDA_PREFIX"} & environment.keys():  # no environment is active: use this process's

@@ -73,7 +73,7 @@ class ProgramEngine(CallEngine):
 
         Raises:
             InputError: if the code can't be unpacked, or a package has another version.
-            KeyError: if a placeholder has no value.
+            KeyError, TypeError: as `command_of` does.
             OSError: if the copy of the code or the configuration file can't be written.
         """
         code = self.code.folder().path
@@ -99,7 +99,7 @@ class ProgramEngine(CallEngine):
         folder: Path | None,
         output: TrialOutput | None,
     ) -> TrialCall:
-        """Start the call of a trial; a `Begin` once `code` is given."""
+        """Return the call of a trial, whose first slice starts the program; a `Begin` once `code` is given."""
         return ProgramTraining(
             self.program,
             call,

@@ -54,6 +54,9 @@ class Process:
         folder: working directory.
         output: file descriptor for stdout and stderr.
         memory_gb: GiB that it may allocate; None for no limit.
+
+    Raises:
+        OSError: if its guard can't be started or has just been killed.
     """
 
     def __init__(
@@ -88,13 +91,19 @@ class Process:
             self._receive()
 
     def terminate(self, grace_s: float = GRACE_S) -> None:
-        """Send SIGTERM, and SIGKILL after `grace_s` seconds if the program still runs; `wait` waits for its end."""
+        """Send SIGTERM, and SIGKILL after `grace_s` seconds if the program still runs; a no-op once it has ended.
+
+        `wait` waits for its end.
+        """
         if self.exit_code is None:
             with suppress(OSError):
                 self._guard.commands.sendall(json.dumps({"end": grace_s}).encode() + b"\n")
 
     def _receive(self) -> None:
-        """Read the exit code from the guard; raise ProgramError if the program can't be run or the guard was killed."""
+        """Read the exit code from the guard if it has arrived; the guard is then idle again.
+
+        If the program can't be run or the guard was killed, raise ProgramError.
+        """
         data = self._guard.commands.recv(2**16)
         self._arrived += data
         if not data:

@@ -111,9 +111,9 @@ class Reader(ABC):
         """Place of the results, for messages."""
 
     def _add(self, numbers: Mapping[str, Any], place: str) -> None:
-        """Add the numbers of a line or object, ignoring other values.
+        """Add the numbers of a line or object, ignoring other values; those of nested objects have dotted names.
 
-        A step that is invalid, or missing though `results` names it, raises ResultsError.
+        A step that is invalid, or missing though `results` names it, raises ResultsError; `place` is for its message.
         """
         flat = dict(_flat(numbers))
         name = self._results.step or _STEP
@@ -131,6 +131,9 @@ def reader_of(results: Results, folder: Path, steps: Steps) -> Reader:
         results: the place of its results.
         folder: the trial's folder.
         steps: the steps to which numbers are added.
+
+    Raises:
+        re.error: if a pattern isn't a regular expression.
     """
     if results.kind in ("lines", "pattern"):
         return OutputReader(results, folder, steps)
@@ -168,6 +171,8 @@ class OutputReader(Reader):
 
     def read(self, *, has_ended: bool) -> None:
         """Read the complete lines; at the end, also an unfinished one. Before, one beyond 1 MiB is dropped.
+
+        Lines that aren't JSON objects, or that the pattern doesn't match, are ignored.
 
         Raises:
             ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.
@@ -355,7 +360,10 @@ class CsvReader(LinesReader):
         self._columns: Sequence[str] = ()
 
     def _take(self, line: str, place: str) -> None:
-        """Read the names of the columns, or the numbers of a row; a row of another length raises ResultsError."""
+        """Read the names of the columns, or the numbers of a row, ignoring other values.
+
+        A row of another length, and one that isn't CSV, raises ResultsError; `place` names the line in its message.
+        """
         try:
             values = next(csv.reader([line]))
         except csv.Error as error:  # such as a carriage return within a line
@@ -394,6 +402,7 @@ class TensorBoardReader(FolderReader):
 
         Raises:
             ResultsError: if there are event files, and tensorboard isn't installed; or if a step is negative.
+            OSError: if a folder or a file can't be read.
         """
         for path in self._files("*tfevents*"):
             if path not in self._loaders:
@@ -438,6 +447,7 @@ class MlflowReader(FolderReader):
 
         Raises:
             ResultsError: if a file can't be read, or a line isn't a time, a value and a step.
+            OSError: if a folder can't be read.
         """
         for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
             try:

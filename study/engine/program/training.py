@@ -86,12 +86,13 @@ class ProgramTraining(TrialCall):
     def advance(self, for_s: float) -> CallProgress:
         """Read the program's results for about `for_s` seconds, or until it has ended, and return the progress.
 
-        The first call starts the program. The trial fails if it can't be started or exceeds its time limit, and ends if
-        it is stopped early or a metric isn't finite.
+        The first call starts the program. The trial fails if it can't be started, exceeds its time limit, ends with an
+        exit code other than 0, or has no valid results. It ends if it is stopped early or a metric isn't finite.
 
         Raises:
-            KeyError: if a placeholder of the command has no value.
-            OSError: if the trial's folder or its files can't be written, or results of MLflow can't be read.
+            KeyError, TypeError: as `command_of` does.
+            OSError: if the trial's folder, files or process can't be created, or a folder of results can't be read.
+            StoreError: if values at rungs can't be read or stored.
         """
         until_s = time.monotonic() + for_s
         try:
@@ -199,7 +200,7 @@ class ProgramTraining(TrialCall):
         return limit_s - self._before_s - (time.monotonic() - self._started_at_s)
 
     def _copy_output(self, *, has_ended: bool) -> None:
-        """Copy output from the pipe, if there is one, to the log and the reader: one block, or all `has_ended`."""
+        """Copy output from the pipe, if there is one, to the log and the reader: a block, or all if `has_ended`."""
         if self._pipe is None or not isinstance(self._reader, OutputReader):
             return
         os.set_blocking(self._pipe, False)
@@ -236,7 +237,11 @@ class ProgramTraining(TrialCall):
         return (step for step in steps if most is None or step[0] <= most)
 
     def _conclude(self, error: str | None) -> None:
-        """End the trial: take the steps that count, and determine the error of a failed one."""
+        """End the program and the trial: take the steps that count, and determine the error of a failed one.
+
+        Args:
+            error: the error if it is known already; None otherwise.
+        """
         assert self._process is not None
         self._end_process()
         self._copy_output(has_ended=True)
@@ -290,6 +295,6 @@ def _reason(code: int, lines: Sequence[str], memory_gb: float | None) -> str:
 
 
 def _traceback(lines: Sequence[str]) -> Sequence[str]:
-    """Return the last Python traceback of a log; empty if there is none."""
+    """Return the lines of a log from its last Python traceback on; empty if there is none."""
     starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
     return lines[starts[-1] :] if starts else ()

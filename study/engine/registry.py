@@ -74,7 +74,7 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
         device: ``cpu`` or ``cuda``; engines without it aren't listed.
 
     Returns:
-        The reasons by engine; empty if there is no such engine.
+        The reasons by engine; empty if there is no such engine, or if this one isn't an engine of the family.
 
     Raises:
         ValueError: if no family has the cell's task.

@@ -154,7 +154,7 @@ class SlicedTraining(Training):
         return results, self._scores.curves(self._pack.trials), self._weights()
 
     def _of_each_trial(self, arrays: Arrays) -> list[Weights]:
-        """Split weights, each [trials, ...], by trial."""
+        """Split arrays by name, each [trials, ...], into each trial's weights; copy them."""
         return [
             Weights(trial.id, int(updates), {name: array[i].copy() for name, array in arrays.items()})
             for i, (trial, updates) in enumerate(zip(self._pack.trials, self._scores.updates(), strict=True))

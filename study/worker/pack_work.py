@@ -221,7 +221,7 @@ def _notices(training: Training) -> Iterator[Notice]:
 
 
 def _halves(pack: Pack) -> tuple[Pack, ...]:
-    """Split a pack into two halves; return () for a small pack."""
+    """Split a pack into two halves; return () for a pack of at most `_FEWEST_HALVED` trials."""
     if len(pack.trials) <= _FEWEST_HALVED:
         return ()
     middle = len(pack.trials) // 2

@@ -151,7 +151,7 @@ class CallPack(Training):
         return folders.folder(trial.id)
 
     def _progress(self) -> Progress:
-        """Return the pack's progress; a trial counts as `iterations` + 1, since steps begin at 0."""
+        """Return the pack's progress; an ended trial counts as `iterations` + 1 updates, since steps begin at 0."""
         trials = self._pack.trials
         each = trials[0].cell.iterations + 1
         made = each * len(self._records) + min(self._step, each - 1)

@@ -80,6 +80,7 @@ class PackedEngine(Engine):
         Raises:
             InputError: if the code or the data can't be loaded, or the task can't be made or learned by the model.
             OSError: if the copy of the code or the data can't be written.
+            ValueError: if a value of the cell is invalid.
             Exception: the error of the user's model.
         """
         folder, recipe = self._recipe(cell)
@@ -96,7 +97,8 @@ class PackedEngine(Engine):
         """Estimate the memory of weights, gradients and optimiser state, in MiB; activations aren't included.
 
         Raises:
-            ValueError: unless the model has trainable parameters, all float32 or all float64.
+            ValueError: if a value of the cell is invalid, or unless the model has trainable parameters, all float32 or
+                all float64.
             InputError, OSError, Exception: as `prepare` does.
         """
         cell = pack.trials[0].cell
@@ -114,6 +116,7 @@ class PackedEngine(Engine):
         Raises:
             InputError: if they can't be trained there.
             OSError: if the copy of the code or the data can't be written.
+            ValueError: if a value of the cell is invalid.
         """
         layout = self.layouts.get(recipe_text(cell))
         if not torch.cuda.is_available() or layout is None or not proof_of(layout).packs:
@@ -150,6 +153,7 @@ class PackedEngine(Engine):
         Raises:
             InputError: if they can't be trained at all, or a trial doesn't repeat itself.
             OSError: if the copy of the code or the data can't be written.
+            ValueError: if a value of the cell is invalid.
             torch.OutOfMemoryError: if a GPU has no room for the pack.
         """
         folder, recipe = self._recipe(cell)
@@ -176,6 +180,7 @@ class PackedEngine(Engine):
         Raises:
             InputError: if a recipe can't be trained.
             OSError: if the copy of the code or the data can't be written.
+            ValueError: if a value of a cell is invalid.
         """
         known = {**self.layouts, **layouts}
         longest: dict[str, Cell] = {}
@@ -222,7 +227,7 @@ class PackedEngine(Engine):
             InputError: if the code or the data can't be loaded, the model can't be trained on the task, or the layout
                 needs JAX, which isn't installed.
             OSError: if the copy of the code or the data can't be written.
-            ValueError: if the checkpoint is of other trials or of another engine.
+            ValueError: if the checkpoint is of other trials or of another engine, or a value of a cell is invalid.
             Exception: any error of the user's model.
         """
         check_device(device)

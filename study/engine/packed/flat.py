@@ -79,7 +79,7 @@ class FlatWeights:
         }
 
     def set_gradient(self, gradients: Mapping[str, Tensor | None], row: slice | int = slice(None)) -> None:
-        """Copy gradients by parameter, of all rows or of one, into the array ``gradient``; missing ones and None are 0."""
+        """Copy gradients by parameter, of all rows or one, into the array ``gradient``; a missing one or None is 0."""
         fill({name: part[row] for name, part in self._gradients.items()}, gradients)
 
 

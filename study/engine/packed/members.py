@@ -192,7 +192,7 @@ class Members(ABC):
 
     @abstractmethod
     def _evaluation(self, stream: Stream, purpose: Purpose) -> Any:
-        """Draw an evaluation set, in the form for `_measure`."""
+        """Draw an evaluation set, or with a setup each trial's own, in the form for `_measure`."""
 
     @abstractmethod
     def _measure(self, batch: Any) -> dict[str, Tensor]:
@@ -219,7 +219,7 @@ class Members(ABC):
         return nullcontext()
 
     def _limit(self, weights: Mapping[str, Tensor]) -> None:
-        """Clamp parameters to their limits."""
+        """Clamp parameters, given by name, to their limits in place."""
         for name, limits in self._limits.items():
             weights[name].clamp_(*limits)
 
@@ -389,7 +389,10 @@ class SideBySide(Members):
         return AlignedProducts() if self._layout.is_aligned else nullcontext()
 
     def _differentiate(self) -> None:
-        """Compute the gradients of all trials' losses, by the recorded operations once there are some."""
+        """Compute the gradients of all trials' losses.
+
+        After `_RECORDED_AFTER` calls, recorded operations compute them, if they can be recorded.
+        """
         inputs = self._parts, self._others, self._strengths(), self._setup
         if self._updates == _RECORDED_AFTER:
             self._record(inputs)
@@ -409,7 +412,7 @@ class SideBySide(Members):
         self._repeat = recorded(compute, expected, *inputs, drawn(self.draws, self._seeds, self.iteration))
 
     def _listened(self, *inputs: Any) -> tuple[Gradients, Draws]:
-        """Compute gradients, and return them with the draws that they took."""
+        """Compute gradients from the other inputs of `_compute`; return them with the draws that they took."""
 
         def listening(purpose: Purpose, place: Tensor) -> Stream:
             return ListeningStream(draws[purpose], self._seeds, self.iteration, purpose, trial=place)
@@ -475,7 +478,10 @@ class SideBySide(Members):
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _for_rows(self, tensor: Tensor, rows: slice) -> Tensor:
-        """Return the part of an evaluation set's tensor that the given trials see."""
+        """Return the part of an evaluation set's tensor that the given trials see, [rows, ...].
+
+        With a setup, the tensor has an axis of trials; without, all trials share it, and it is expanded.
+        """
         if self.task.has_setup:
             return tensor[rows]
         # Without this, vmap would use one matrix product for all trials, whose rounding depends on their number.

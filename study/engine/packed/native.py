@@ -109,6 +109,9 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
     Returns:
         Shape [trials]; None for a module without units.
 
+    Raises:
+        KeyError: if a unit's parameter is missing.
+
     Example:
         >>> from units import UNITS
         >>> module = nn.Sequential(UNITS["NMU"](1, 1), nn.Linear(1, 1))

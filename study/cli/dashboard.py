@@ -17,7 +17,14 @@ from study.words import count_of
 @STORE
 @TRACKING
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
-    """Publish the trials of study NAME that MLflow lacks, and the report, to MLflow."""
+    """Publish the trials of study NAME that MLflow lacks, and the report, to MLflow.\f
+
+    Raises:
+        InputError: if the study doesn't exist or has no results, or no MLflow address is set.
+        TrackingError: if MLflow can't be reached.
+        StoreError: if the store can't be read.
+        ReportError: if a part of the report failed.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     published = Study(name, Where(store, tracking_uri)).sync()
     click.echo(f"{count_of(published, 'trial')} published")
@@ -38,8 +45,12 @@ def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> Non
     """Serve the store's index, reports and MLflow's dashboard on this machine, until Ctrl-C.
 
     The index is a page with the question, the progress and the finding of each study, and is kept up to date. To open
-    it from another machine, run the printed ssh command there.
-    """
+    it from another machine, run the printed ssh command there.\f
+
+    Raises:
+        InputError: if the store doesn't exist, unless `tracking_uri` is a database in a folder that does, or a port is
+            taken.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     where = Where(store, tracking_uri)
     serve_pages(where, port, opens=not no_browser and sys.stdout.isatty(), notify=_echo)

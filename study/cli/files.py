@@ -26,7 +26,9 @@ def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bo
     TRIAL is an id, or its first letters.\f
 
     Raises:
-        InputError: if `to` is given without `trial`.
+        InputError: if the study doesn't exist, no trial or more than one has the id, or `to` lacks a `trial`.
+        StoreError: if the store can't be read.
+        OSError: if a file can't be written to `to`.
     """  # noqa: D301 - click's help ends at the form feed
     from study.results.trial_files import local_files, sizes_by_trial, trial_named
     from study.store import Store

@@ -67,8 +67,14 @@ def submit(
 ) -> None:
     """Check FILE (a path or a preset's name) here, and run its missing trials on a cluster.
 
-    A study that is running there for the same store isn't started again. KEY=VALUE replaces a value of the file.
-    """
+    A study that is running there for the same store isn't started again. KEY=VALUE replaces a value of the file.\f
+
+    Raises:
+        InputError: if the file has mistakes, no cluster is named, it asks for no token, or an address is only valid
+            here.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if the cluster can't be reached, or refuses the job.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.driver.repository import repository_of
     from study.jobs import make_order
 
@@ -105,8 +111,13 @@ def resume(
 ) -> None:
     """Continue study NAME on a cluster from its stored results, as last submitted except for --workers.
 
-    Own code and data are those of that submission, of which the store has a copy.
-    """
+    Own code and data are those of that submission, of which the store has a copy.\f
+
+    Raises:
+        InputError: if no cluster is named, it doesn't know the study, or `only_store` must tell several stores apart.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if the cluster can't be reached, or refuses the job.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.jobs import connect_to_run, order_of, standing
     from study.spec import check_size, parse_spec
 
@@ -136,7 +147,9 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.\f
 
     Raises:
-        InputError: if `is_watch` is combined with `as_json`.
+        InputError: if no cluster is named, it doesn't know the study, or `is_watch` is combined with `as_json`.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if the cluster can't be reached.
     """  # noqa: D301 - click's help ends at the form feed
     if not is_watch:
         _print_standings(_cluster(cluster), name, only_store, as_json=as_json)
@@ -166,8 +179,14 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 def logs(name: str, trial: str | None, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
     """Print the log of study NAME on a cluster, or that of one TRIAL.
 
-    TRIAL is an id, or its first letters; its log is read from the store.
-    """
+    TRIAL is an id, or its first letters; its log is read from the store.\f
+
+    Raises:
+        InputError: if no cluster is named, it doesn't know the study, or the trial doesn't exist or has no log.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if the cluster can't be reached, or the study has ended without a readable log.
+        StoreError: if the store can't be read.
+    """  # noqa: D301 - click's help ends at the form feed
     if trial is not None:
         _print_trial_log(name, trial, only_store, follow=follow, lines=lines)
         return
@@ -220,7 +239,13 @@ def _explain_missing_log(job: Job) -> None:
 @CLUSTER
 @_ONLY_STORE
 def stop(name: str, cluster: str | None, only_store: str | None) -> None:
-    """Stop study NAME on a cluster. It stores checkpoints, publishes and ends within two minutes."""
+    """Stop study NAME on a cluster. It stores checkpoints, publishes and ends within two minutes.\f
+
+    Raises:
+        InputError: if no cluster is named, it doesn't know the study, or `only_store` must tell several stores apart.
+        MissingPackageError: if Ray isn't installed here.
+        ClusterError: if the cluster can't be reached, or the study doesn't end.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.jobs import connect, standing
     from study.jobs import stop as stop_study
 
@@ -247,7 +272,14 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="-- run FILE ...")
 def keep(arguments: tuple[str, ...]) -> None:
-    """Run another command of this program, and restart it whenever it is killed; for jobs on a cluster."""
+    """Run another command of this program, and restart it whenever it is killed; for jobs on a cluster.\f
+
+    After five restarts, it isn't restarted any more.
+
+    Raises:
+        InputError: without a command.
+        OSError: if the command can't be started.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.driver.supervise import driver
     from study.driver.supervise import keep as keep_running
 
@@ -273,7 +305,12 @@ def doctor(
     warm: bool,
     as_json: bool,
 ) -> None:
-    """Check settings, store, tracking, Ray and GPUs, here and on each node of a cluster, and suggest fixes."""
+    """Check settings, store, tracking, Ray and GPUs, here and on each node of a cluster, and suggest fixes.\f
+
+    Raises:
+        ClusterError: if the cluster stops answering between two checks.
+        InputError: with `warm`, if an engine or its family can't be imported.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.doctor import examine as checks
 
     console = make_console()
@@ -301,13 +338,15 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
     """Print the studies of a cluster, as a table or as JSON, and the cluster's usage.
 
     Raises:
+        InputError: if the address isn't that of a dashboard.
+        MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached.
     """
     _print_standings(cluster, None, None, as_json=as_json)
 
 
 def _print_standings(cluster: str, name: str | None, store: str | None, *, as_json: bool) -> None:
-    """Print the studies of one name in detail, or a list of all studies, and the cluster's usage."""
+    """Print the studies called `name` in detail, or for None a list of all, and the cluster's usage; or all as JSON."""
     from study.jobs import connect, standings, usage
 
     client = connect(cluster, _warn)
@@ -335,7 +374,7 @@ def _run_there(
     without_token: bool = False,
     client: Client | None = None,
 ) -> None:
-    """Submit a study, and print its pages and the commands with which to follow it."""
+    """Submit a study, unless it is running there, and print its pages and the commands with which to follow it."""
     from study.jobs import connect_to_run
     from study.jobs import submit as submit_study
 
@@ -360,7 +399,7 @@ def _run_there(
 
 
 def _tracking_page(order: Order) -> str:
-    """Return the study's page in MLflow; the server's address if that doesn't know the study; a remark without one."""
+    """Return the study's page in MLflow; the server's address if that doesn't know the study; else a remark."""
     uri = order.options.get("tracking_uri")
     if uri is None:
         return f"as set on the cluster; `study logs {order.study}` ends with the dashboard's address"
@@ -378,7 +417,8 @@ def known_cluster() -> str:
     """Return the cluster that the environment or the settings name.
 
     Raises:
-        InputError: if they name none, or its address isn't that of a dashboard.
+        InputError: if they name none, a settings file has mistakes, or the address isn't a dashboard's or isn't
+            trusted (`study.settings.confirmed`).
     """
     return _cluster(find_setting("cluster"))
 

@@ -51,7 +51,11 @@ class _Group(click.Group):
 
 
 def _exit_despite_threads(code: Any) -> None:
-    """End the process if a thread that a training function left would keep Python from exiting."""
+    """End the process if a thread that a training function left would keep Python from exiting; else do nothing.
+
+    Args:
+        code: as in `SystemExit`: the exit code, None for 0, any other object for 1.
+    """
     left_threads = sys.modules.get("study.interface.function.left_threads")
     if left_threads is None or not left_threads.keeps_from_exiting():
         return
@@ -66,7 +70,11 @@ def _exit_despite_threads(code: Any) -> None:
 @click.version_option(package_name="seeded-study")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Run hundreds of seeded training trials, and measure the reliability and speed of training."""
+    """Run hundreds of seeded training trials, and measure the reliability and speed of training.\f
+
+    Raises:
+        InputError: if a settings file can't be read or has mistakes, except for the command `doctor`.
+    """  # noqa: D301 - click's help ends at the form feed
     if ctx.invoked_subcommand != "doctor":  # the doctor reports mistakes in the settings itself
         ctx.default_map = default_map(main.commands.values(), load_settings())
     # Garbage collection at exit is useless here, and takes 2 s once torch, Ray and MLflow have been imported.

@@ -33,7 +33,10 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
     With --tracking-uri off, MLflow stays unchanged.\f
 
     Raises:
-        InputError: if there is no terminal to confirm on, and `yes` is False.
+        InputError: if a study doesn't exist, or there is no terminal to confirm on and `yes` is False.
+        BusyError: if a study is running.
+        TrackingError: if MLflow can't be reached or refuses.
+        StoreError: if the store can't be read, or a file of it can't be removed.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.deletion import deletion_of
 
@@ -60,8 +63,12 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
 def export(name: str, file: Path, store: str) -> None:
     """Write study NAME into FILE.zip: its file, copies of its code, results, curves, weights and the report.
 
-    `study import FILE.zip` imports it into any store. The study may be running: trials done so far are exported.
-    """
+    `study import FILE.zip` imports it into any store. The study may be running: trials done so far are exported.\f
+
+    Raises:
+        InputError: if the study doesn't exist, FILE.zip exists already, or its folder doesn't.
+        StoreError: if the store can't be read, or the file can't be written.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     done = Study(name, Where(store)).export(file)
     size = sum(done.files.values()) / 2**20
@@ -94,8 +101,14 @@ def import_() -> None:
 def import_zip(file: Path, store: str) -> None:
     """Import a study from a file written by `study export`; the word zip may be omitted.
 
-    Trials that are already in the store stay unchanged.
-    """
+    Trials that are already in the store stay unchanged.\f
+
+    Raises:
+        InputError: if the file isn't an export or is damaged, or the store has another study of that name.
+        ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
+        BusyError: if the store's study is running.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_study
 
     leave_out_pandas()
@@ -142,8 +155,12 @@ _runs_options = together(
 def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
     """Import runs from a table, FILE.csv, FILE.tsv or FILE.parquet, with one row per run and any columns.
 
-    Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are recognised.
-    """
+    Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are recognised.\f
+
+    Raises:
+        InputError: if the file can't be read, seeds or metrics aren't found in it, or `out` exists already.
+        StudyError: if the table can't be written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_csv as import_runs
 
     _print_runs(import_runs(file, **_choices(choices)), out or _outcomes_path(file))
@@ -153,7 +170,12 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
 @click.argument("file", type=_FILE, metavar="FILE.csv")
 @_runs_options
 def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
-    """Import runs of wandb from the CSV export of its table of runs."""
+    """Import runs of wandb from the CSV export of its table of runs.\f
+
+    Raises:
+        InputError: if the file isn't such an export, seeds or metrics aren't found in it, or `out` exists already.
+        StudyError: if the table can't be written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_wandb as import_runs
 
     _print_runs(import_runs(file, **_choices(choices)), out or _outcomes_path(file))
@@ -164,7 +186,14 @@ def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
 @click.argument("experiment")
 @_runs_options
 def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -> None:
-    """Import the runs of EXPERIMENT, a name or an id, from MLflow at URI: a server, or sqlite:///mlflow.db."""
+    """Import the runs of EXPERIMENT, a name or an id, from MLflow at URI: a server, or sqlite:///mlflow.db.\f
+
+    Raises:
+        InputError: if the experiment doesn't exist or has no runs, seeds or metrics aren't found in them, `out` exists
+            already, or `uri` isn't valid or holds a password.
+        TrackingError: if MLflow can't be reached.
+        StudyError: if the table can't be written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_mlflow as import_runs
 
     check_no_secret(uri, "URI")
@@ -177,7 +206,13 @@ def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -
 @click.argument("file", metavar="FILE.yaml")
 @STORE
 def import_hydra(folder: Path, file: str, store: str) -> None:
-    """Import the finished jobs of a Hydra multirun as trials of FILE.yaml; the file must have a version."""
+    """Import the finished jobs of a Hydra multirun as trials of FILE.yaml; the file must have a version.\f
+
+    Raises:
+        InputError: if the study file has mistakes or no version, the multirun can't be read, or no job matches a trial.
+        BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_hydra as import_jobs
 
     leave_out_pandas()
@@ -190,7 +225,13 @@ def import_hydra(folder: Path, file: str, store: str) -> None:
 @click.option("--optuna-study", metavar="NAME", help="Optuna's study, if its storage has several.")
 @STORE
 def import_optuna(storage: str, file: str, optuna_study: str | None, store: str) -> None:
-    """Import the completed trials of an Optuna study as trials of FILE.yaml; the file must have a version."""
+    """Import the completed trials of an Optuna study as trials of FILE.yaml; the file must have a version.\f
+
+    Raises:
+        InputError: if the study file has mistakes or no version, the storage can't be read, or no trial matches.
+        BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_optuna as import_trials
 
     leave_out_pandas()
@@ -207,7 +248,7 @@ def _outcomes_path(file: Path) -> Path:
 
 
 def _print_runs(runs: ImportedRuns, out: Path) -> None:
-    """Print the decisions made and the table of groups, and write the trials."""
+    """Write the trials, and print the decisions made, the table of groups, and the command that reports them."""
     console = make_console()
     for notice in runs.notices:
         console.print(notice, soft_wrap=True, highlight=False)

@@ -162,7 +162,7 @@ def leave_out_pandas() -> None:
 
 
 def echo_json(content: Any) -> None:
-    """Print data as JSON, with null for NaN and infinite numbers."""
+    """Print data as JSON, with null for NaN and infinite numbers, and texts for objects that JSON doesn't have."""
     click.echo(json.dumps(_finite(content), indent=1, ensure_ascii=False, default=str))
 
 
@@ -175,7 +175,11 @@ def _finite(content: Any) -> Any:
 
 
 def print_addresses(study: Study, console: Console) -> None:
-    """Print the addresses of a study's report and dashboard; nothing before the first report."""
+    """Print the address of a study's report and, if MLflow has the study, the dashboard's; nothing without a report.
+
+    Raises:
+        StoreError: if the store can't be read.
+    """
     from study.store import Store
     from study.tracking import links
 

@@ -37,7 +37,14 @@ from study.errors import InputError
 @click.option("--presets", "of_presets", is_flag=True, help="List only the presets, with their questions and costs.")
 @click.pass_context
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
-    """List the studies of the store and the presets, or the studies of all users of a cluster."""
+    """List the studies of the store and the presets, or the studies of all users of a cluster.\f
+
+    Raises:
+        InputError: if no store exists, no cluster is named, or a package of presets can't be imported.
+        StoreError: if the store can't be read.
+        MissingPackageError: with `on_cluster`, if Ray isn't installed here.
+        ClusterError: with `on_cluster`, if the cluster can't be reached.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.plugins.presets import preset_names
     from study.results.listing import presets, presets_table, studies, studies_table
 
@@ -66,7 +73,12 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
 @click.option("--file", "as_file", is_flag=True, help="Print its study file instead.")
 @JSON
 def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
-    """Print the current table of study NAME, or the file of a preset that isn't in the store."""
+    """Print the current table of study NAME, or the file of a preset that isn't in the store.\f
+
+    Raises:
+        InputError: if neither a stored study nor a preset has that name, or the name leads out of the store.
+        StoreError: if the store can't be read.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import file_of, is_preset_alone
 
     if as_file or is_preset_alone(name, store):
@@ -176,7 +188,12 @@ def report(
     With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.\f
 
     Raises:
-        InputError: if an option doesn't apply to a study, or to a file of outcomes.
+        InputError: if a study or file doesn't exist or isn't valid, an option doesn't apply, or a file that isn't a
+            report's would be overwritten.
+        StoreError: if the store can't be read.
+        TrackingError: with `source` mlflow, if MLflow can't be reached or doesn't know a study.
+        ReportError: if a part of the report failed; all others are written.
+        StudyError: if the output folder can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     from study.reports import check_columns
     from study.results import groups as results_of_groups
@@ -238,7 +255,7 @@ def report(
 
 
 def _names_in(text: str | None) -> list[str]:
-    """Split names at commas."""
+    """Split names at commas, without surrounding spaces and empty names; empty for None."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
@@ -255,8 +272,12 @@ def _paths_by_name(written: Sequence[Path]) -> dict[str, dict[str, str]]:
 def check(file: str, overrides: tuple[str, ...], store: str, yes: bool, as_json: bool) -> None:
     """Judge the claims of FILE (a path, or a preset's or stored study's name) by stored results; trains nothing.
 
-    Exit code 0 if all are shown, 4 if any is refuted, 5 if none is refuted and any is undecided.
-    """
+    Exit code 0 if all are shown, 4 if any is refuted, 5 if none is refuted and any is undecided.\f
+
+    Raises:
+        InputError: if the study or file doesn't exist, has mistakes or has no claims.
+        StoreError: if the store can't be read.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import is_stored
 
     leave_out_pandas()

@@ -71,7 +71,8 @@ def new(
     --train or --command sets what each trial runs, also for a translated sweep of another tool.\f
 
     Raises:
-        InputError: if options that exclude each other are given.
+        InputError: if options exclude each other, NAME.yaml exists or can't be written, a preset or sweep can't be
+            read, or the function or program fails.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import new_file
 
@@ -119,8 +120,12 @@ def plan(
 ) -> None:
     """Estimate the study in FILE (a path or a preset's name): trials, packs, memory, time. Writes nothing.
 
-    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].
-    """
+    KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
+
+    Raises:
+        InputError: if the file has mistakes, an option isn't valid, or there are over 100,000 trials without `yes`.
+        StoreError: if the store can't be read.
+    """  # noqa: D301 - click's help ends at the form feed
     console = make_console()
     study = load(file, overrides, store=store, yes=yes)
     leave_out_pandas()
@@ -147,7 +152,10 @@ def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | N
     A search continues where it stopped. KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
     Raises:
-        InputError: if `trial` is given without `debug`.
+        InputError: if the file has mistakes, a cell can't be trained here, or `trial` is given without `debug`.
+        BusyError: if the study is running already.
+        ClusterError: if Ray is needed, but can't be started or has no room.
+        StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
@@ -168,7 +176,10 @@ def _debug(file: str, overrides: tuple[str, ...], store: str, trial: str | None)
 
 
 def _lay_out(code_copy: str, store: str, into: Path) -> None:
-    """Write the files that were submitted with a study beside its file."""
+    """Write the files that were submitted with a study into a folder, from the store's copy NAME/DIGEST.
+
+    While the store is away, retry.
+    """
     from study.results.submitted_files import restore_submitted
     from study.store import Store
     from study.store.retry import Patience
@@ -186,8 +197,14 @@ def _lay_out(code_copy: str, store: str, into: Path) -> None:
 def search(file: str, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 
-    A candidate is a cell with several seeds. After an interruption, the next run continues the search.
-    """
+    A candidate is a cell with several seeds. After an interruption, the next run continues the search.\f
+
+    Raises:
+        InputError: if the file has mistakes, a cell can't be trained here, or it has nothing to search for.
+        BusyError: if the study is running already.
+        ClusterError: if Ray is needed, but can't be started or has no room.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     _run(file, only_searches=True, **options)
 
 
@@ -251,8 +268,12 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     TRIAL is an id, or its first letters, as in reports and MLflow's tag study.trial_id. NAME may be the study's file,
     for own code that isn't in the working folder.\f
 
+    With `file`, a plain Python file that trains the trial is written instead; "" stands for trial-ID.py.
+
     Raises:
-        InputError: if `file` is combined with `engine` or `device`.
+        InputError: if the study or trial doesn't exist, the trial can't be trained here or has no script, or `file` is
+            combined with `engine` or `device`.
+        StoreError: if the store can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
@@ -284,8 +305,13 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
 def verify(name: str, store: str, share: str) -> None:
     """Check stored results of study NAME: train a random sample of its trials again, and compare them bit for bit.
 
-    Each trial is trained alone. Later reports show the result. NAME may be the study's file, as for `repeat`.
-    """
+    Each trial is trained alone. Later reports show the result. NAME may be the study's file, as for `repeat`.\f
+
+    Raises:
+        InputError: if the study doesn't exist, `share` isn't a number in (0, 1], or a trial can't be trained here.
+        BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
     certificate = study.verify(_share(share), lambda repeated: console.print(str(repeated), soft_wrap=True))
@@ -313,8 +339,13 @@ def adopt(name: str, store: str, undo: bool) -> None:
     """Declare the results of study NAME valid for its current code, although the code has changed.
 
     Use it only if you know that the results are the same: this isn't checked. Nothing is trained or rewritten. Reports
-    show who declared it, and when. NAME may be the study's file, as for `repeat`.
-    """
+    show who declared it, and when. NAME may be the study's file, as for `repeat`.\f
+
+    Raises:
+        InputError: if the study doesn't exist or has no own code, or there is nothing to declare or to revoke.
+        BusyError: if the study is running.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     entry = _stored_or_file(name, store).adopt(undo=undo)
     click.echo(f"revoked: {entry.sentence}" if undo else entry.sentence)
 
@@ -342,8 +373,12 @@ class _TagCommand(click.Command):
 def tag(name: str, tags: tuple[str, ...], remove: tuple[str, ...], store: str, as_json: bool) -> None:
     """Add tags to study NAME, remove others, and print its tags; the index filters studies by tags.
 
-    Trials, results and study file don't change. The study may be running.
-    """
+    Trials, results and study file don't change. The study may be running.\f
+
+    Raises:
+        InputError: if the study or a tag to remove doesn't exist, or a tag isn't valid.
+        StoreError: if the store can't be read or written.
+    """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     current = Study(name, Where(store)).tag(*tags, remove=remove)
     if as_json:

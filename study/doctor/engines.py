@@ -23,7 +23,7 @@ def compile_engines() -> Check:
         A check whose finding lists the compiled engines. It failed if one can't be compiled; later ones aren't tried.
 
     Raises:
-        InputError: if a family of tasks or one of its engines can't be imported.
+        InputError: if a family of tasks or an engine can't be imported, or two packages offer one of the same name.
     """
     compiled = []
     for engine, cell in _engines():
@@ -39,7 +39,10 @@ def compile_engines() -> Check:
 
 
 def _engines() -> Iterator[tuple[Engine, Cell]]:
-    """Yield the engines that installed packages offer, each with a cell that it trains."""
+    """Yield each engine that an installed family names, with a cell that it trains; those that train none are left out.
+
+    Raises InputError if a family or an engine can't be imported, or two packages offer one of the same name.
+    """
     names = set()
     for family in families():
         for engine in map(engine_named, family.engines):
@@ -50,7 +53,7 @@ def _engines() -> Iterator[tuple[Engine, Cell]]:
 
 
 def _cells(family: Family) -> Iterator[Cell]:
-    """Yield a cell of each model of a family, with default values."""
+    """Yield a cell with default values for each model, on the family's first task; none if a value has no default."""
     for model in family.models:
         with suppress(InputError):  # it has required values without defaults
             yield canonical_cell(family.tasks[0], model, {})

@@ -39,9 +39,15 @@ _NOT_FROM_HERE = "only runs and reports on this machine need it; the cluster's n
 def examine(values: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
     """Check settings, versions, store, tracking and GPUs from here, then a cluster and its nodes, if any.
 
+    A check of this machine that fails is only a warning if the nodes pass it.
+
     Args:
         values: values from the command line or the environment, by name of the setting; None to use the files' values.
         without_token: whether the cluster may answer without a token.
+
+    Raises:
+        ClusterError: if the cluster stops answering between two checks.
+        OSError: if this machine has no folder for temporary files.
 
     Example:
         >>> from tempfile import TemporaryDirectory

@@ -73,6 +73,9 @@ def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeR
         store: the store's folder or URL.
         tracking_uri: MLflow's address; None if nothing is published.
         probe_name: name of the file that the asking node has written into the store.
+
+    Raises:
+        OSError: if the node has no folder for temporary files.
     """
     return NodeReport(
         versions=versions(),
@@ -92,6 +95,10 @@ def line(answer: Answer) -> str:
 
 def read(text: str) -> list[Answer]:
     r"""Return the answers in a log; its other lines are ignored.
+
+    Raises:
+        ValueError: if the line of an answer isn't JSON.
+        TypeError: if an answer lacks fields or has others, as from another version of this package.
 
     Example:
         >>> report = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)
@@ -155,7 +162,11 @@ def _answers(store: str, tracking_uri: str | None) -> Iterator[Answer]:
 @click.option("--store", required=True)
 @click.option("--tracking-uri")
 def main(store: str, tracking_uri: str | None) -> None:
-    """Ask every node of this cluster, and print each answer."""
+    """Ask every node of this cluster, and print each answer, a line for each node.\f
+
+    Raises:
+        ClusterError: if Ray can't be reached on this machine.
+    """  # noqa: D301 - click's help ends at the form feed
     with cluster.connection("auto", None):
         for answer in _answers(store, tracking_uri):
             click.echo(line(answer))

@@ -15,7 +15,8 @@ def probe_store(address: str) -> str | None:
     """Write a small file where studies are stored, read it back, and remove it.
 
     Args:
-        address: a folder, which is made and removed again if it doesn't exist, or the URL of one in an object store.
+        address: a folder, or the URL of one in an object store. A missing folder is made and removed again; its missing
+            parents are made, too, and stay.
 
     Returns:
         The problem; None without one.
@@ -85,5 +86,9 @@ def gpus_seen() -> list[str]:
 
 
 def free_bytes() -> int:
-    """Return the free bytes in the folder for temporary files."""
+    """Return the free bytes in the folder for temporary files.
+
+    Raises:
+        OSError: if there is no such folder.
+    """
     return shutil.disk_usage(tempfile.gettempdir()).free

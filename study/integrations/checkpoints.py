@@ -34,6 +34,9 @@ def latest(folder: Path, pattern: str, is_complete: Callable[[Path], bool] = Pat
         folder: the folder of checkpoints.
         pattern: glob pattern of checkpoint names, each with its step as the first number.
         is_complete: returns True for a complete checkpoint.
+
+    Raises:
+        IndexError: if the name of a complete checkpoint has no number.
     """
     return max(filter(is_complete, folder.glob(pattern)), key=step_of, default=None)
 
@@ -65,6 +68,7 @@ def restore_generators_of(checkpoint: Path) -> None:
 
     Raises:
         ImportError: if the checkpoint has a state of torch, and torch isn't installed.
+        OSError: if the checkpoint lacks these states, or they can't be read.
     """
     with np.load(checkpoint / _GENERATORS, allow_pickle=False) as arrays:
         restore_generators(arrays)

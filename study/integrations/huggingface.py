@@ -33,13 +33,23 @@ class ReportTo(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, Any], **_: Any
     ) -> None:
-        """Keep the logged numbers; if the Trainer doesn't evaluate, report them, and stop if the trial should stop."""
+        """Keep the logged numbers; if the Trainer doesn't evaluate, report them, and stop if the trial should stop.
+
+        Raises:
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
+            OSError: if the file of reports can't be written.
+        """
         self._latest |= logs
         if args.eval_strategy == "no":
             self._report(state, control)
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Report the latest value of each number logged so far, and stop training if the trial should stop."""
+        """Report the latest value of each number logged so far, and stop training if the trial should stop.
+
+        Raises:
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
+            OSError: if the file of reports can't be written.
+        """
         self._report(state, control)
 
     def _report(self, state: TrainerState, control: TrainerControl) -> None:

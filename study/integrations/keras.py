@@ -33,7 +33,12 @@ class ReportTo(keras.callbacks.Callback):
         self._trial, self._reports = trial, Reports(trial, names)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Resume from the last checkpoint, if there is one."""
+        """Resume from the last checkpoint, if there is one.
+
+        Raises:
+            OSError: if the checkpoint can't be read.
+            IndexError: as for `last_checkpoint`.
+        """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             self.model.optimizer.build(self.model.trainable_variables)
             self.model.load_weights(checkpoint / _WEIGHTS)
@@ -44,12 +49,17 @@ class ReportTo(keras.callbacks.Callback):
         """Report the epoch, write a checkpoint, and stop training if the trial should stop.
 
         Raises:
-            OSError: if the checkpoint can't be written.
+            OSError: if the checkpoint or the file of reports can't be written.
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
         """
         self.model.stop_training |= self._reports.add(epoch + 1, logs or {})
         write_checkpoint(self._trial.folder, epoch + 1, lambda folder: self.model.save_weights(folder / _WEIGHTS))
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the folder of an interrupted trial's last checkpoint; None if it has none."""
+    """Return the folder of an interrupted trial's last checkpoint; None if it has none.
+
+    Raises:
+        IndexError: if the trial's folder has another file called ``checkpoint-...``, without a number.
+    """
     return latest(trial.folder, "checkpoint-*")

@@ -41,7 +41,11 @@ class ReportTo(ModelCheckpoint):
         return state | {"generators": tensors}  # Lightning refuses to load numpy arrays
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the callback's state; `on_fit_start` restores the generators."""
+        """Restore the callback's state; `on_fit_start` restores the generators.
+
+        Raises:
+            KeyError: if the state has no states of the generators.
+        """
         super().load_state_dict(state_dict)
         self._generators = {name: tensor.numpy() for name, tensor in state_dict["generators"].items()}
 
@@ -52,11 +56,20 @@ class ReportTo(ModelCheckpoint):
         trainer.should_stop = self._trial.should_stop
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Report the epoch, write a checkpoint, and stop training if the trial should stop."""
+        """Report the epoch, write a checkpoint, and stop training if the trial should stop.
+
+        Raises:
+            OSError: if the checkpoint or the file of reports can't be written.
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
+        """
         trainer.should_stop |= self._reports.add(trainer.current_epoch + 1, trainer.callback_metrics)
         super().on_train_epoch_end(trainer, pl_module)
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None if it has none."""
+    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None if it has none.
+
+    Raises:
+        IndexError: if a checkpoint's name has no number, such as last.ckpt by the option ``save_last``.
+    """
     return latest(trial.folder / _FOLDER, "*.ckpt", zipfile.is_zipfile)

@@ -53,6 +53,7 @@ def last_checkpoint(trial: Trial, trusted: Collection[str] = ()) -> tuple[Any, i
 
     Raises:
         skops.io.exceptions.UntrustedTypesFoundException: if the model has an object of another type.
+        ImportError: if the state has torch's generator, and torch isn't installed.
     """
     if trial.resume is None:
         return None

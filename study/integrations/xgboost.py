@@ -36,7 +36,14 @@ class ReportTo(callback.TrainingCallback):
         self._trial, self._reports, self._every = trial, Reports(trial, names), every
 
     def before_training(self, model: Booster) -> Booster:
-        """Seed XGBoost and restore the global generators; a custom objective may draw from them."""
+        """Seed XGBoost, restore the global generators from the last checkpoint, if any, and return the model.
+
+        A custom objective may draw from these generators.
+
+        Raises:
+            OSError: if the checkpoint can't be read.
+            IndexError: as for `last_checkpoint`.
+        """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             restore_generators_of(checkpoint.parent)
         self._seed(model)
@@ -46,7 +53,8 @@ class ReportTo(callback.TrainingCallback):
         """Report the round, write a checkpoint every `every` rounds, and return True if training should stop.
 
         Raises:
-            OSError: if the checkpoint can't be written.
+            OSError: if the checkpoint or the file of reports can't be written.
+            RuntimeError: if the training function yields its steps, or another thread calls this method.
         """
         rounds = model.num_boosted_rounds()
         values = {f"{data}-{name}": log[-1] for data, logs in evals_log.items() for name, log in logs.items()}
@@ -64,7 +72,11 @@ class ReportTo(callback.TrainingCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the file of an interrupted trial's last model, for `xgb_model`; None if it has none."""
+    """Return the file of an interrupted trial's last model, for `xgb_model`; None if it has none.
+
+    Raises:
+        IndexError: if the trial's folder has another file called ``checkpoint-...``, without a number.
+    """
     checkpoint = latest(trial.folder, "checkpoint-*")
     return None if checkpoint is None else checkpoint / _MODEL
 
@@ -75,6 +87,9 @@ def rounds_left(trial: Trial, rounds: int) -> int:
     Args:
         trial: the trial.
         rounds: the total number of rounds.
+
+    Raises:
+        IndexError: as for `last_checkpoint`.
     """
     checkpoint = last_checkpoint(trial)
     return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint.parent))

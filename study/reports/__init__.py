@@ -15,6 +15,8 @@ failure_lines, markdown_failures     the reasons of failed trials
 chart_series                         points for a chart drawn by another program
 check_columns                        a check of the statistics chosen for tables
 write_report, FORMATS, USUAL         the files
+
+Whatever writes names of rows, keys or values for readers raises InputError if a package's vocabulary can't be imported.
 """
 
 from study.comparisons.comparison import PUBLISHED, Comparisons, with_groups, with_published, with_study

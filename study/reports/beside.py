@@ -31,6 +31,9 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
         - ``titles``: the titles of both, by name
         - ``columns``: the titles of the results
         - ``rows``: for each cell its id, its name, its values of `keys` and its texts of `columns`
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if len(summaries) > MOST_ROWS:
         return None

@@ -26,8 +26,9 @@ from study.summaries.summary import Summary
 def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[str] = ()) -> dict[str, ColumnNote]:
     """Describe the statistics columns of cells.csv by name; they follow cell_id, labels and hyperparameters.
 
-    Only columns that the rows can fill are included: rates need a success criterion; times need a known time to
-    success, or a known censoring time; counts of stopped, and beside rates of finished trials, need such a trial.
+    Only columns that the rows can fill are included. Rates and counts of solved and unsolved trials need a success
+    criterion; times need a known time to success, or a known censoring time; seconds need a criterion or a measured
+    time. The count of stopped trials needs such a trial; so does that of finished trials if there are rates.
     Metrics of series are only in series.csv, except the main metric and named ones.
 
     Args:

@@ -53,13 +53,13 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     """Return the table of results as a tabular, ready to be put into a table environment.
 
     Args:
-        rows: the summaries, in order. Neighbouring rows with equal first values are grouped under one rule.
+        rows: the summaries, in order. With several keys, neighbours with equal first values are grouped under one rule.
         command: the command that makes the file again.
         names: the statistics to write, named as in cells.csv, in this order. Empty for the usual ones that fit a
             column of a two-column paper, or for all usual ones beside published numbers.
 
     Raises:
-        InputError: if a statistic doesn't exist.
+        InputError: if a statistic doesn't exist, or a package's vocabulary can't be imported.
     """
     written = {column.name: column for column in table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]}
     usual, keys = _usual_columns(rows, written), key_columns(rows, range(len(rows.values)))
@@ -97,6 +97,9 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
         value: the value to typeset.
         text: the text of the value in other tables; None for the usual one.
 
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+
     Example:
         >>> print(latex_value("model", "NAC-mul"), latex_value("operation", "mul"), latex_value("schedule", "50%"))
         $\mathrm{NAC}_{\bullet}$ $\times$ 50\%
@@ -114,7 +117,11 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
 
 
 def key_columns(rows: ResultRows, indices: Iterable[int]) -> list[Column]:
-    """Typeset the keys of the rows with the given indices; an index may repeat."""
+    """Typeset the keys of the rows with the given indices; an index may repeat.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return [
         replace(
             column,
@@ -131,7 +138,7 @@ def number_column(
     """Typeset a column of numbers from another table.
 
     Args:
-        column: the column; its texts are counts, or estimates, which may end in `` up to LIMIT``.
+        column: the column; its texts are counts, estimates, which may end in `` up to LIMIT``, or an en dash.
         title: the title, as plain text.
         below: the column's own title below a shared one, as plain text.
         unit: the unit, as plain text.

@@ -41,17 +41,29 @@ def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, 
 
 
 def place_title(series: MetricSeries, at: float) -> str:
-    """Write a place of a series, such as ``length 1,000``."""
+    """Write a place of a series, such as ``length 1,000``.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return f"{series.along} {number(at)}"
 
 
 def number(at: float) -> str:
-    """Format a place of a series, such as a length: whole numbers without decimals."""
+    """Format a place of a series, such as a length: whole numbers without decimals.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return words.format_value("", int(at) if at == int(at) else at).replace("-", "−")
 
 
 def series_table(rows: ResultRows, series: MetricSeries) -> TextTable:
-    """Lay out the series' means at up to six places, one row for each summary; incomplete rows are marked."""
+    """Lay out the series' means at up to six places, one row for each summary; incomplete rows are marked.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     keys = key_columns(rows, range(len(rows.summaries)))
     means = [replace(column, title=f"{series.along} {at}") for at, column in _means(rows, series)]
     return TextTable((*keys, *means), places(not s.complete for s in rows.summaries), len(rows.keys))
@@ -88,6 +100,9 @@ def series_latex(rows: ResultRows, *, command: str) -> str:
     Args:
         rows: the results.
         command: the command that makes the file again.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     keys, parts = latex.key_columns(rows, range(len(rows.summaries))), []
     for series in series_with_values(rows):

@@ -36,8 +36,8 @@ def times_notes(rows: ResultRows) -> list[str]:
 def metric_notes(rows: ResultRows) -> list[str]:
     """Note rows with trials that ended without a finite value of a metric, so that its means omit them.
 
-    Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. A series counts as
-    missing if it lacks a value at any place. Metrics that the same trials lack share a note.
+    Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. Of a series,
+    the place with the fewest values counts. Metrics that the same number of trials of the same rows lack share a note.
     """
     titles: dict[tuple[str, str], list[str]] = {}
     single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}

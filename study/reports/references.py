@@ -94,7 +94,11 @@ def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int,
 
 
 def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
-    """Lay out one row for each row of the study and metric of success: both bounds, and the rates within them."""
+    """Lay out one row for each row of the study and metric of success: both bounds, and the rates within them.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     lines = list(_lines(rows, findings))
     metrics = [(_title(rows, bounds[0].metric), bounds[0].metric) for _, bounds in lines]
     columns = [
@@ -138,7 +142,11 @@ def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str,
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
-    """Write the table of bounds as a tabular, with the judging bound alone if both don't fit a paper's column."""
+    """Write the table of bounds as a tabular, with the judging bound alone if both don't fit a paper's column.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     content, key_count = bounds_table(rows, findings), len(rows.keys)
     metrics = Column("Metric", tuple(map(latex.escape, content.columns[key_count].texts)), is_number=False)
     keys = [*latex.key_columns(rows, [row for row, _ in _lines(rows, findings)]), metrics]

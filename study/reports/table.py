@@ -47,6 +47,9 @@ def summaries_table(
             and all but the means of the first few metrics of ended trials.
         most: the number of rows to lay out; None for all.
         is_full: whether to include counts that are all zero, and times that repeat others.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     summaries = rows.summaries[:most]
     published = [] if rows.as_published is None else rows.as_published[:most]
@@ -93,7 +96,7 @@ def chosen_table(rows: ResultRows, names: Sequence[str]) -> TextTable:
         names: names of statistics, as in cells.csv; empty for those of `summaries_table`.
 
     Raises:
-        InputError: if a statistic doesn't exist.
+        InputError: if a statistic doesn't exist, or a package's vocabulary can't be imported.
     """
     if not names:
         return summaries_table(rows)
@@ -105,7 +108,7 @@ def check_columns(rows: ResultRows, names: Sequence[str]) -> None:
     """Check the names of statistics for all tables whose columns can be chosen.
 
     Raises:
-        InputError: if a statistic doesn't exist.
+        InputError: if a statistic doesn't exist, or a package's vocabulary can't be imported.
     """
     chosen_table(rows, names)
 
@@ -117,6 +120,9 @@ def key_columns(rows: ResultRows, indices: Iterable[int], keys: Sequence[str] | 
         rows: all rows.
         indices: the indices of the rows to lay out, which may repeat.
         keys: the keys to lay out, among those of `rows`; None for all.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     chosen = list(indices)
     return [
@@ -149,7 +155,11 @@ def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
 
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
-    """Lay out one row for each comparison: the numbers of both rows, and their test; rows that differ are marked."""
+    """Lay out one row for each comparison: the numbers of both rows, and their test; rows that differ are marked.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     compared = against.comparisons
     at = [c.row for c in compared]
     keys = [key for key in rows.keys if key == "model" or len({rows.value(row, key) for row in at}) > 1] or rows.keys
@@ -240,6 +250,9 @@ def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each finding: differences of rates or means, and probabilities that the first is better.
 
     Findings that tell methods apart are marked. The columns of seeds are blank if the trials don't share seeds.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     pairs, metric = contrasts.pairs, contrasts.metric
     at = [
@@ -285,6 +298,9 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     """Lay out one row for each cell, or pair of cells, whose seeds are added until they are enough.
 
     Rows without enough seeds are marked.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 

@@ -59,6 +59,9 @@ def summaries_table(
         title: the title above the table.
         most: the number of rows to show; None for all.
         elsewhere: the file with the columns that a narrow terminal drops.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     content = table.summaries_table(rows, is_narrow=True, most=most)
     metrics = [f"{name}_mean" for name in rows.metrics]

@@ -65,6 +65,9 @@ def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn
 
     Returns:
         The figure; None if no series has a value.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     panels = _panels(rows, None if references is None else references.along)
     if not panels:

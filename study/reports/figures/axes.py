@@ -75,6 +75,9 @@ def across(rows: ResultRows) -> Across:
     """Place rows on the x axis: to scale for a key that the vocabulary draws to scale, otherwise at equal steps.
 
     Of more than 20 names, only the rows with the first 20 are placed.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     x = series.x_axis(rows)
     levels = series.levels(rows, x)

@@ -217,6 +217,9 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
         rows: the rows, at least one.
         against: the references of rows; None without references.
         clock: the unit of times.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     x = axes_of.across(rows)
     beside = {c.row: c.beside for c in against.comparisons} if against else {}

@@ -30,6 +30,9 @@ def plot(rows: ResultRows) -> Drawn | None:
 
     Returns:
         The figure; None if fewer than four axes vary, or without rates and metrics.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     every, quantities = series.by_effect(rows), [panel for panel in panels_of(rows) if panel.kind != "time"]
     if len(every) < LEAST_AXES or not quantities:

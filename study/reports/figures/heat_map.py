@@ -97,6 +97,9 @@ def plot(rows: ResultRows) -> Drawn | None:
 
     Returns:
         The figure; None if fewer than two numbers vary, or without values.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     plane, quantity = _plane(rows), _quantity(rows)
     if plane is None or quantity is None:

@@ -85,7 +85,7 @@ class _Content:
         return np.clip(values, *ends)
 
     def line(self, values: Floats) -> Floats:
-        """Replace infinities by NaN, and on a logarithmic axis zeros by its lowest value."""
+        """Replace infinities by NaN, and on a logarithmic axis values below its lower end, such as 0, by that end."""
         return np.where(np.isfinite(values), np.maximum(values, self.low) if self.is_log else values, np.nan)
 
 
@@ -194,7 +194,8 @@ def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric
 def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
     """Choose a logarithmic y axis of at most 24 decades.
 
-    It holds small errors, thresholds, medians and the first evaluation, but no exploded values.
+    Its lower end is the smallest positive quantile or threshold. Its upper end is the largest median or quantile of
+    the first evaluation, without exploded values. Both are extended by 5%, or at least 0.15 decades.
     """
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]

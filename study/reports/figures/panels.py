@@ -48,6 +48,9 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
 
     Returns:
         The figure; None if the rows have neither success rates nor metrics.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     curves = lines(rows, against, clock)
     if not curves.panels:

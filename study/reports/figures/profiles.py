@@ -73,7 +73,7 @@ def plot(overall: Overall | None) -> Drawn | None:
 
 
 def _limits(overall: Overall) -> tuple[bool, float, float]:
-    """Choose a linear or a logarithmic x axis, and its ends."""
+    """Choose the x axis: return True if it is logarithmic, and its ends, without exploded thresholds."""
     every = np.concatenate([method.profile.thresholds for method in overall.methods])
     is_log = scales.spans_decades(overall.metric, every.tolist())
     least, most = scales.fences(every.tolist(), overall.metric, is_log=is_log)
@@ -86,7 +86,7 @@ def _limits(overall: Overall) -> tuple[bool, float, float]:
 
 
 def _steps(profile: PerformanceProfile, heights: Floats, low: float, high: float) -> tuple[Floats, Floats]:
-    """Return the corners of a step function between the ends of an axis."""
+    """Return the corners of a step function between the ends of an axis; `heights[0]` is that below all thresholds."""
     edges = np.concatenate([[low], np.clip(profile.thresholds, low, high), [high]])
     return np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)
 

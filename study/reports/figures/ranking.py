@@ -45,7 +45,7 @@ class _Ranked:
 
 
 def leads(contrasts: Contrasts) -> bool:
-    """Return True if the figure comes first: it compares 2 to 12 methods at one question, and no number is swept."""
+    """Return True if the figure comes first: it compares 2 to 12 methods at one question, without a swept key."""
     plan = contrasts.plan
     if plan is None or [plan.x] * len(plan.by_method) != ["model"]:
         return False

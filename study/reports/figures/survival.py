@@ -55,6 +55,9 @@ def plot(rows: ResultRows) -> Drawn | None:
 
     Returns:
         The figure; None if no trial is solved, or the last iteration of every unsolved trial is unknown.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     curves = {row: curve for row, s in enumerate(rows.summaries) if (curve := _curve(s)) is not None}
     unknown = [row for row, s in enumerate(rows.summaries) if s.judged and row not in curves]
@@ -136,7 +139,7 @@ def _panels(rows: ResultRows, drawable: Collection[int]) -> Iterator[_Panel]:
 
 
 def _steps(time: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """Return the corners of a step function."""
+    """Return the corners of the function with `value[i]` from `time[i]` on; shapes [times] to [2 * times - 1]."""
     return np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
 
 

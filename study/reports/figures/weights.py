@@ -56,6 +56,9 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
 
     Returns:
         The figure; None without weights.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if weights is None or not weights.matrices:
         return None

@@ -73,6 +73,9 @@ def measured(objective: Objective) -> Measured:
 def title(parameter: Parameter) -> str:
     """Name a parameter for readers, prefixed by the model if only that model has it.
 
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+
     Example:
         >>> title(Parameter("learning_rate", "learning_rate", title="step size"))
         'step size'
@@ -85,12 +88,19 @@ def title(parameter: Parameter) -> str:
 
 
 def unit(parameter: str) -> str:
-    """Return a parameter's unit; empty for a plain number."""
+    """Return a parameter's unit; empty for a plain number.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return vocabulary().units.get(parameter.rpartition(".")[2], "")
 
 
 def value(parameter: str, choice: Any) -> str:
     """Format a parameter's value: floats to three digits, from 1,000 as whole numbers; None is empty.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> [value("sparsity_strength", choice) for choice in (0.144234, 12.0, 1.2345e-05, 12345.6)]
@@ -128,7 +138,11 @@ def objectives_note(search: SearchFindings, metrics: Mapping[str, Metric]) -> st
 
 
 def choices(search: SearchFindings, params: Mapping[str, Any]) -> str:
-    """Format all parameters of a candidate in a line."""
+    """Format all parameters of a candidate in a line.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return ", ".join(
         value(name, choice) if name == "model" else f"{title(search.parameter(name))} {value(name, choice)}"
         for name, choice in params.items()
@@ -147,7 +161,11 @@ def worth(objective: Objective, number: float) -> str:
 
 
 def described(search: SearchFindings, candidate: Candidate) -> str:
-    """Describe a candidate: its values, the number of its seeds, and its parameters."""
+    """Describe a candidate: its values, the number of its seeds, and its parameters.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     values = zip(search.objectives, candidate.values, strict=True)
     worths = ", ".join(f"{objective.title} {worth(objective, number)}" for objective, number in values)
     return f"#{candidate.number}: {worths}, {candidate.seeds} seeds; {choices(search, candidate.params)}"

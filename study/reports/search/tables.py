@@ -26,7 +26,11 @@ CAUTION = (
 
 
 def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
-    """Lay out one row for each confirmed candidate: its parameters, its values in the search, and by fresh seeds."""
+    """Lay out one row for each confirmed candidate: its parameters, its values in the search, and by fresh seeds.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     confirmed = search_names.confirmed(search)
     candidates = [candidate for candidate, _ in confirmed]
     summaries = [rows.summaries[row] for _, row in confirmed]
@@ -52,7 +56,11 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
 
 
 def candidates_table(search: SearchFindings) -> TextTable:
-    """Lay out one row a candidate, in order, and mark the front; of very many, a selection that includes the front."""
+    """Lay out one row a candidate, in order, and mark the front; of very many, a selection that includes the front.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     candidates = search_names.selected(search, MOST_CANDIDATES)
     states = dict.fromkeys(search.front, "front") | dict.fromkeys(search.rows, "confirmed")
     return TextTable(
@@ -119,7 +127,11 @@ def progress_note(search: SearchFindings) -> str:
 
 
 def importance_line(search: SearchFindings) -> str:
-    """List the most important parameters in a line; empty if their importance is unknown."""
+    """List the most important parameters in a line; empty if their importance is unknown.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     names = search_names.by_importance(search)
     if not names:
         return ""

@@ -119,7 +119,11 @@ def _objective_scale(objective: Objective, values: Sequence[float]) -> Scale:
 
 
 def parameter_scale(parameter: Parameter) -> Scale:
-    """Make an axis for the range or the choices of a parameter."""
+    """Make an axis for the range or the choices of a parameter.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     title, unit = search_names.title(parameter), search_names.unit(parameter.name)
     title = f"{title} ({unit})" if unit else title
     if parameter.choices:
@@ -140,7 +144,7 @@ def _scale(title: str, low: float, high: float, *, unit: float = 1.0, is_log: bo
 
 
 def _powers(low: float, high: float) -> dict[float, str]:
-    """Mark a few powers of ten, with numbers between them if there are fewer than two."""
+    """Return ticks between two logarithms by place: a few powers of ten, or multiples, too, if fewer than two fit."""
     first, last = math.ceil(low), math.floor(high)
     if last > first:
         step = -(-(last - first) // _TICKS)
@@ -191,7 +195,7 @@ def shades() -> list[Artist]:
 
 
 def sizes(seeds: Sequence[int]) -> list[Artist]:
-    """Make the legend of `area_pt2`: the fewest of the given numbers of seeds, the most, and one between."""
+    """Make the legend of `area_pt2`: of one or more numbers of seeds the smallest, the largest, and one between."""
     counts = sorted(set(seeds))
     chosen = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
     return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in chosen]
@@ -272,6 +276,9 @@ def add_tips(
         scales: the axes of objectives, by index; a single one is drawn against the candidates' numbers.
         tips: the texts to add to.
         most: the largest number of texts.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     marks: list[tuple[int, list[float], str]] = []
     for candidate, row in search_names.confirmed(search):

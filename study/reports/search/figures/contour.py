@@ -53,8 +53,11 @@ def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw the first two objectives over the two most important numeric parameters: coloured fields with candidates.
 
     Returns:
-        The figure, with a panel for each objective. None without two such parameters that enough candidates have, or if
-        these candidates are on a line, or all have the same values.
+        The figure, with a panel for each objective. None without a search, without two such parameters that enough
+        candidates have, or if these candidates are on a line, or all have the same values.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     pair = None if search is None else _pair(search)
     if search is None or pair is None:
@@ -111,7 +114,10 @@ def _field(
     across: Scale,
     up: Scale,
 ) -> _Field | None:
-    """Triangulate candidates; None with fewer than ten, if they are on a line, or if all have the same value."""
+    """Triangulate candidates over two parameters, with their values of objective `i`.
+
+    None with fewer than ten, if they are nearly on a line, or if all have the same value.
+    """
     scale = objective_scales(search)[i]
     x = np.array([across.at(c.params[pair[0].name]) for c in candidates])
     y = np.array([up.at(c.params[pair[1].name]) for c in candidates])

@@ -27,7 +27,10 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates by their first two values, the front, and the confirmed candidates with their intervals.
 
     Returns:
-        The figure; None with one objective, or without candidates.
+        The figure; None without a search, with one objective, or without candidates.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if search is None or len(search.objectives) < 2 or not search.candidates:
         return None

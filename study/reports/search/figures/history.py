@@ -29,7 +29,10 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates' values by number, the best so far, and the estimates by fresh seeds, for each objective.
 
     Returns:
-        The figure; None without candidates.
+        The figure; None without a search, or without candidates.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if search is None or not search.candidates:
         return None

@@ -23,7 +23,10 @@ def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw a bar for each objective and each of the 20 most important parameters: its share of all importance.
 
     Returns:
-        The figure; None if the importance is unknown.
+        The figure; None without a search, or if the importance is unknown.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     parameters = [] if search is None else search_names.by_importance(search)
     if search is None or not parameters:

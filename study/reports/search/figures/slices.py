@@ -28,7 +28,10 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
     """Draw candidates' values against the most important parameters, with a panel for each objective and parameter.
 
     Returns:
-        The figure; None without candidates, or without parameters.
+        The figure; None without a search, candidates or parameters.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if search is None or not search.candidates:
         return None

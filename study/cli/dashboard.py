@@ -48,8 +48,9 @@ def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> Non
     it from another machine, run the printed ssh command there.\f
 
     Raises:
-        InputError: if the store doesn't exist, unless `tracking_uri` is a database in a folder that does, or a port is
-            taken.
+        InputError: if the store doesn't exist, unless `tracking_uri` is a database in a folder that does; if a port is
+            taken; or if the store's index.html isn't an index.
+        StudyError: if the store can't be read, or the index can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     where = Where(store, tracking_uri)

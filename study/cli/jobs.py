@@ -70,8 +70,8 @@ def submit(
     A study that is running there for the same store isn't started again. KEY=VALUE replaces a value of the file.\f
 
     Raises:
-        InputError: if the file has mistakes, no cluster is named, it asks for no token, or an address is only valid
-            here.
+        InputError: if the cluster's address is missing or invalid, it asks for no token or has no room, the file has
+            mistakes, or the addresses of store or MLflow can't be used there.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or refuses the job.
     """  # noqa: D301 - click's help ends at the form feed
@@ -114,7 +114,8 @@ def resume(
     Own code and data are those of that submission, of which the store has a copy.\f
 
     Raises:
-        InputError: if no cluster is named, it doesn't know the study, or `only_store` must tell several stores apart.
+        InputError: if the cluster's address is missing or invalid, it asks for no token, has no room or doesn't know
+            the study, `only_store` must tell several stores apart, or the last order isn't valid.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or refuses the job.
     """  # noqa: D301 - click's help ends at the form feed
@@ -147,7 +148,8 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.\f
 
     Raises:
-        InputError: if no cluster is named, it doesn't know the study, or `is_watch` is combined with `as_json`.
+        InputError: if the cluster's address is missing or invalid, it doesn't know the study, `only_store` must tell
+            several stores apart, or `is_watch` is combined with `as_json`.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached.
     """  # noqa: D301 - click's help ends at the form feed
@@ -182,7 +184,8 @@ def logs(name: str, trial: str | None, cluster: str | None, only_store: str | No
     TRIAL is an id, or its first letters; its log is read from the store.\f
 
     Raises:
-        InputError: if no cluster is named, it doesn't know the study, or the trial doesn't exist or has no log.
+        InputError: if the cluster's address is missing or invalid, it doesn't know the study, `only_store` must tell
+            several stores apart, or the trial doesn't exist or has no log.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or the study has ended without a readable log.
         StoreError: if the store can't be read.
@@ -242,7 +245,8 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     """Stop study NAME on a cluster. It stores checkpoints, publishes and ends within two minutes.\f
 
     Raises:
-        InputError: if no cluster is named, it doesn't know the study, or `only_store` must tell several stores apart.
+        InputError: if the cluster's address is missing or invalid, it doesn't know the study, or `only_store` must tell
+            several stores apart.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or the study doesn't end.
     """  # noqa: D301 - click's help ends at the form feed

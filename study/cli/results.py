@@ -40,7 +40,8 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
     """List the studies of the store and the presets, or the studies of all users of a cluster.\f
 
     Raises:
-        InputError: if no store exists, no cluster is named, or a package of presets can't be imported.
+        InputError: if no store exists, a cluster's address is missing or invalid, or a package of presets can't be
+            imported.
         StoreError: if the store can't be read.
         MissingPackageError: with `on_cluster`, if Ray isn't installed here.
         ClusterError: with `on_cluster`, if the cluster can't be reached.

@@ -123,7 +123,8 @@ def plan(
     KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
     Raises:
-        InputError: if the file has mistakes, an option isn't valid, or there are over 100,000 trials without `yes`.
+        InputError: if the file has mistakes, an option isn't valid, a trial fails in the calibration, or there are over
+            100,000 trials without `yes`.
         StoreError: if the store can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     console = make_console()
@@ -152,10 +153,12 @@ def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | N
     A search continues where it stopped. KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
     Raises:
-        InputError: if the file has mistakes, a cell can't be trained here, or `trial` is given without `debug`.
+        InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
+            100,000 trials without `yes`, or `trial` is given without `debug`.
         BusyError: if the study is running already.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
+        OSError: with `code_copy`, if a file can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
@@ -200,7 +203,8 @@ def search(file: str, **options: Any) -> None:
     A candidate is a cell with several seeds. After an interruption, the next run continues the search.\f
 
     Raises:
-        InputError: if the file has mistakes, a cell can't be trained here, or it has nothing to search for.
+        InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
+            100,000 trials without `yes`, or it has nothing to search for.
         BusyError: if the study is running already.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
@@ -271,8 +275,8 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     With `file`, a plain Python file that trains the trial is written instead; "" stands for trial-ID.py.
 
     Raises:
-        InputError: if the study or trial doesn't exist, the trial can't be trained here or has no script, or `file` is
-            combined with `engine` or `device`.
+        InputError: if the study or trial doesn't exist, the trial can't be trained here or has no script, or `file`
+            exists already or is combined with `engine` or `device`.
         StoreError: if the store can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()

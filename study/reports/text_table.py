@@ -41,8 +41,8 @@ class Column:
     def entries(self) -> list[tuple[str, str, bool, bool]]:
         """By row: the text, a number's digits for sorting, `is_number`, and True if it is the best.
 
-        The digits are empty for other values, and if they are the text itself. A column without values raises
-        ValueError.
+        The digits are empty for other values, and if they are the text itself. A column with
+        texts, but no values raises ValueError.
         """
         are_numbers = (isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
         return [
@@ -87,7 +87,7 @@ class TextTable:
 
     @property
     def entries(self) -> list[tuple[tuple[str, str, bool, bool], ...]]:
-        """The entries of each row, from left to right."""
+        """The entries of each row, from left to right; ValueError if a column has texts, but no values."""
         return list(zip(*(column.entries for column in self.columns), strict=True))
 
 

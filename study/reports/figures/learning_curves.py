@@ -90,7 +90,7 @@ class _Content:
 
 
 def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> Drawn | None:
-    """Draw the median and bands over trials of the main metric, and the median of a similar one, for each row.
+    """Draw for each curve the main metric's median and bands over trials, and the median of another on its scale.
 
     Returns:
         The figure, of the first `MOST_PANELS` curves; None without curves, or without a metric that all of them have.
@@ -162,7 +162,7 @@ def _layout(rows: ResultRows, curves: Sequence[LearningCurve]) -> _Layout:
 
 
 def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _Content | None:
-    """Choose the metrics and the y axis; None if there is nothing to draw."""
+    """Choose the metrics and the y axis; None without curves, or without a metric of curves that all of them have."""
     available = {name: metric for name, metric in metrics.items() if all(name in curve.quantiles for curve in curves)}
     names = of_curves(available)
     if not curves or not names:

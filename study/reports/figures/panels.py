@@ -140,7 +140,7 @@ def _plot_line(panels: Sequence[Axes], line: Line, curves: Lines) -> None:
 
 
 def _label_coinciding(axes: Axes, lines: Sequence[Line], place: int, curves: Lines) -> None:
-    """Label groups of curves that coincide at three quarters of their points or more, where space permits."""
+    """Label groups of curves of panel `place` that coincide at three quarters of their points, where space permits."""
     seen: dict[str, dict[float, tuple[float, Dot]]] = {}
     for line in lines:
         for dot in line.dots if line.name else ():

@@ -124,7 +124,7 @@ class Scale:
 
     @cached_property
     def clipped(self) -> int:
-        """The number of values beyond the limits, or NaN."""
+        """The number of values that are NaN or beyond the limits."""
         return sum(y is not None and not self.ends[0] <= y <= self.ends[1] for y, _ in self.points)
 
     @property

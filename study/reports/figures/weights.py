@@ -119,7 +119,7 @@ def _name(rows: ResultRows, row: int) -> str:
 
 
 def _flow(shapes: Sequence[tuple[int, ...]]) -> list[_Box]:
-    """Place as many matrices side by side as fit, and the others below, and return their positions."""
+    """Place matrices of shapes (rows, columns) side by side if they fit, else below, and return their boxes."""
     room = WIDTH_IN - _SCALE_IN - _LEFT_IN - _RIGHT_IN
     boxes: list[_Box] = []
     left, top, lowest = _LEFT_IN, _ABOVE_IN, 0.0

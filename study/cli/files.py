@@ -25,6 +25,8 @@ def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bo
 
     TRIAL is an id, or its first letters.\f
 
+    With `to`, copy the files of the trial there instead.
+
     Raises:
         InputError: if the study doesn't exist, no trial or more than one has the id, or `to` lacks a `trial`.
         StoreError: if the store can't be read.

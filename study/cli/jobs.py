@@ -311,6 +311,8 @@ def doctor(
 ) -> None:
     """Check settings, store, tracking, Ray and GPUs, here and on each node of a cluster, and suggest fixes.\f
 
+    Exit with code 1 if a check failed.
+
     Raises:
         ClusterError: if the cluster stops answering between two checks.
         InputError: with `warm`, if an engine or its family can't be imported.

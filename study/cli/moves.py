@@ -157,6 +157,9 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
 
     Exports of MLflow, wandb, Optuna, Sacred, Ray Tune and Neptune are recognised.\f
 
+    Print the decisions made and the groups, and write the runs as a table of trials to `out`, by default
+    NAME-outcomes.csv beside `file`.
+
     Raises:
         InputError: if the file can't be read, seeds or metrics aren't found in it, or `out` exists already.
         StudyError: if the table can't be written.
@@ -171,6 +174,9 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
 @_runs_options
 def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
     """Import runs of wandb from the CSV export of its table of runs.\f
+
+    Print the decisions made and the groups, and write the runs as a table of trials to `out`, by default
+    NAME-outcomes.csv beside `file`.
 
     Raises:
         InputError: if the file isn't such an export, seeds or metrics aren't found in it, or `out` exists already.
@@ -187,6 +193,9 @@ def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
 @_runs_options
 def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -> None:
     """Import the runs of EXPERIMENT, a name or an id, from MLflow at URI: a server, or sqlite:///mlflow.db.\f
+
+    Print the decisions made and the groups, and write the runs as a table of trials to `out`, by default
+    EXPERIMENT-outcomes.csv in the working folder.
 
     Raises:
         InputError: if the experiment doesn't exist or has no runs, seeds or metrics aren't found in them, `out` exists

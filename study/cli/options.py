@@ -60,7 +60,7 @@ def setting(name: str, description: str, callback: Callable[..., Any] = shared_a
     """Return a command's option for a setting; the environment and the settings files can also give its value.
 
     Args:
-        name: the setting's name.
+        name: the setting's name, a key of `ENVIRONMENT`.
         description: the option's help.
         callback: checks the value.
         more: other arguments of `click.option`.
@@ -179,6 +179,7 @@ def print_addresses(study: Study, console: Console) -> None:
 
     Raises:
         StoreError: if the store can't be read.
+        InputError: if MLflow's address isn't valid.
     """
     from study.store import Store
     from study.tracking import links

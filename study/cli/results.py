@@ -188,6 +188,8 @@ def report(
 
     With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.\f
 
+    Print the table of results, too.
+
     Raises:
         InputError: if a study or file doesn't exist or isn't valid, an option doesn't apply, or a file that isn't a
             report's would be overwritten.

@@ -152,6 +152,8 @@ def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | N
 
     A search continues where it stopped. KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
+    Exit with code 1 if trials or parts of the report failed, or with 130 after an interruption.
+
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
             100,000 trials without `yes`, or `trial` is given without `debug`.
@@ -201,6 +203,8 @@ def search(file: str, **options: Any) -> None:
     """Search the ranges of FILE for the best candidates, confirm them with fresh seeds, and report.
 
     A candidate is a cell with several seeds. After an interruption, the next run continues the search.\f
+
+    Exit with code 1 if trials or parts of the report failed, or with 130 after an interruption.
 
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
@@ -274,6 +278,8 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
 
     With `file`, a plain Python file that trains the trial is written instead; "" stands for trial-ID.py.
 
+    Exit with code 1 if the results differ.
+
     Raises:
         InputError: if the study or trial doesn't exist, the trial can't be trained here or has no script, or `file`
             exists already or is combined with `engine` or `device`.
@@ -310,6 +316,8 @@ def verify(name: str, store: str, share: str) -> None:
     """Check stored results of study NAME: train a random sample of its trials again, and compare them bit for bit.
 
     Each trial is trained alone. Later reports show the result. NAME may be the study's file, as for `repeat`.\f
+
+    Exit with code 1 if results differ.
 
     Raises:
         InputError: if the study doesn't exist, `share` isn't a number in (0, 1], or a trial can't be trained here.

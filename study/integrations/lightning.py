@@ -56,7 +56,7 @@ class ReportTo(ModelCheckpoint):
         trainer.should_stop = self._trial.should_stop
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Report the epoch, write a checkpoint, and stop training if the trial should stop.
+        """Report the epoch, write a checkpoint if the options ask for it, and stop training if the trial should stop.
 
         Raises:
             OSError: if the checkpoint or the file of reports can't be written.

@@ -27,7 +27,7 @@ class ReportTo:
         """Report metrics and save the model.
 
         Args:
-            step: the number of epochs, or of calls of `partial_fit`.
+            step: the number of epochs, or of calls of `partial_fit`; greater than at the last call.
             model: an estimator, or any other object that skops can store.
             metrics: numbers by name.
 

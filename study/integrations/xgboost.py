@@ -50,7 +50,10 @@ class ReportTo(callback.TrainingCallback):
         return model
 
     def after_iteration(self, model: Booster, epoch: int, evals_log: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Report the round, write a checkpoint every `every` rounds, and return True if training should stop.
+        """Report the round; every `every` rounds, write a checkpoint, reload the model from it and seed XGBoost.
+
+        Returns:
+            True if training should stop.
 
         Raises:
             OSError: if the checkpoint or the file of reports can't be written.

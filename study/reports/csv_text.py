@@ -15,7 +15,7 @@ from study.visible import visible
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = None) -> str:
-    r"""Return rows as CSV with a header and full precision; missing values are empty.
+    r"""Return rows as CSV with a header and full precision; missing values are empty, and NaN is ``nan``.
 
     Booleans become ``true`` and ``false``. In texts, control characters are made visible, and a text that a spreadsheet
     would take for a formula gets an apostrophe in front.

@@ -167,7 +167,7 @@ class Scale:
         return float(low * (high / low) ** share) if self.is_log else low + share * (high - low)
 
     def mark(self, axes: Axes, values: Sequence[tuple[float, float | None]], style: Mapping[str, Any]) -> None:
-        """Mark at the edge the values that the axis can't show.
+        """Mark at the edge the values that the axis can't show; NaN isn't marked.
 
         Args:
             axes: the panel, whose limits are already set.

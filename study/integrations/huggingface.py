@@ -57,7 +57,11 @@ class ReportTo(TrainerCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None if it has none."""
+    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None if it has none.
+
+    Raises:
+        IndexError: if the trial's folder has another complete checkpoint, without a number in its name.
+    """
     return latest(trial.folder, "checkpoint-*", _is_complete)
 
 

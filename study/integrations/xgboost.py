@@ -85,7 +85,7 @@ def last_checkpoint(trial: Trial) -> Path | None:
 
 
 def rounds_left(trial: Trial, rounds: int) -> int:
-    """Return the number of rounds still to train after the last checkpoint, for `num_boost_round`.
+    """Return the number of rounds still to train after the last checkpoint, for `num_boost_round`; at least 0.
 
     Args:
         trial: the trial.

@@ -33,7 +33,9 @@ def name_of(rows: ResultRows, row: int) -> str:
 
 
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
-    """Lay out the standard error of each cell's success rate now and with more trials.
+    """Lay out each cell's standard error of the success rate now, and after 100 more trials.
+
+    These have new seeds of the first source, of the second, or of both; each case is a column.
 
     Returns:
         The table; None without shares of success, or if no more seeds can be asked for.

@@ -63,6 +63,8 @@ class _SeriesPanel:
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
     """Draw the means of each series along its axis with 95% intervals, and the rates within bounds of references.
 
+    Up to four facets and 24 curves are drawn; further rows are left out.
+
     Returns:
         The figure; None if no series has a value.
 

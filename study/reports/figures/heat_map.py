@@ -93,7 +93,7 @@ class _Plane:
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the success rate of each row as a field, with a panel for each combination of the other varying keys.
 
-    Without success rates, the fields show the means of the main metric.
+    Without success rates, the fields show the means of the main metric. Up to 12 panels are drawn.
 
     Returns:
         The figure; None if fewer than two numbers vary, or without values.

@@ -177,7 +177,10 @@ def _choose(curves: Sequence[LearningCurve], metrics: Mapping[str, Metric]) -> _
 
 
 def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose the y axis: it holds finite values that didn't explode, and hardly exceeds the metric's limits."""
+    """Return the ends of a linear y axis for all finite quantiles and thresholds but exploded ones.
+
+    It exceeds a limit that all of them keep by at most 1% of the metric's range, or not at all if that is infinite.
+    """
     thresholds = [np.array([np.nan if curve.threshold is None else curve.threshold for curve in curves])]
     values = np.concatenate([*(curve.quantiles[name].ravel() for curve in curves for name in names), *thresholds])
     ends = scales.fences(values.tolist(), metric, is_log=False)

@@ -55,7 +55,8 @@ def leads(contrasts: Contrasts) -> bool:
 def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
     """Draw the methods of each question in order, and beside them the differences to the best one.
 
-    Bars join methods that no corrected test distinguishes. All numbers are those of the contrasts.
+    Bars join methods that no corrected test distinguishes. All numbers are those of the contrasts. Up to six questions
+    and 24 methods are drawn.
 
     Returns:
         The figure; None without tests, or if factors are varied one at a time.

@@ -51,7 +51,9 @@ _Panel = tuple[str, list[tuple[str, int]]]
 
 
 def plot(rows: ResultRows) -> Drawn | None:
-    """Draw the share of trials solved by an iteration, with 95% bands.
+    """Draw the share of trials solved by an iteration, by the Kaplan-Meier estimate with pointwise 95% bands.
+
+    Up to 12 panels and 24 curves are drawn.
 
     Returns:
         The figure; None if no trial is solved, or the last iteration of every unsolved trial is unknown.

@@ -88,7 +88,7 @@ def title(parameter: Parameter) -> str:
 
 
 def unit(parameter: str) -> str:
-    """Return a parameter's unit; empty for a plain number.
+    """Return a parameter's unit; empty if the vocabulary has none.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

@@ -125,7 +125,7 @@ class BesideScheduler:
         return set()
 
     def _run(self, packs: Sequence[Pack], on_event: Callable[[Event], None]) -> list[Bundle]:
-        """Train packs in order; after a crash, or if training here is over, return the others, one pack a bundle."""
+        """Train packs in order until one crashes or training here is over; return those not done, one pack a bundle."""
         self._total += sum(len(pack.trials) for pack in packs)
         for place, pack in enumerate(packs):
             is_done = self._train(pack, on_event)
@@ -135,7 +135,7 @@ class BesideScheduler:
         return []
 
     def _train(self, pack: Pack, on_event: Callable[[Event], None]) -> bool:
-        """Train a pack, and return True if it was completed."""
+        """Train a pack, unless a stop or a long duration ends training here; return True if it was completed."""
         self._process.send(pack)
         ended, until_s = 0, float("inf")
         while time.monotonic() < until_s:

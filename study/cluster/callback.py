@@ -123,7 +123,10 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         return [bundle for bundle in left if bundle]
 
     def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
-        """Supervise the run; Tune calls this several times a second."""
+        """Queue bundles if all are done, report waiting workers and kill silent ones.
+
+        Tune calls this several times a second.
+        """
         self._notify(Tick())
         if self.may_grow and self.failure is None and not self._stop.is_set():
             self._add_bundles()

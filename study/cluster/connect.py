@@ -72,6 +72,7 @@ def connection(address: str | None, cpus: int | None) -> Iterator[None]:
 
     Raises:
         ClusterError: if the cluster can't be started or reached.
+        ImportError: if Ray isn't installed.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

@@ -58,7 +58,10 @@ class PackQueue:
         self._ended: set[str] = set()  # done or finally failed
 
     def add(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
-        """Add bundles, as in the constructor, except packs that are queued or assigned already."""
+        """Add bundles, as in the constructor, except packs that are queued or assigned already.
+
+        A pack that had ended is run again.
+        """
         waiting = {pack.id for bundle in self._queue for pack in bundle} | {pack.id for pack in self._suspects}
         present = waiting.union(*self._held.values())
         new = (tuple(pack for pack in bundle if pack.id not in present) for bundle in bundles)
@@ -132,7 +135,7 @@ class PackQueue:
         return [pack.id for pack in packs if not self._retry(pack, blame=blame)]
 
     def _retry(self, pack: Pack, *, blame: bool) -> bool:
-        """Queue a failed pack again unless another worker has it; return False if it has failed too often."""
+        """Queue a pack again unless it is done or another worker has it; return False if it has failed too often."""
         if pack.id in self._ended:
             return True
         self._strikes[pack.id] = self._strikes.get(pack.id, 0) + blame

@@ -57,11 +57,14 @@ class PackTrainable(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Train for about a second, and return a report for `SchedulerCallback.on_trial_result`.
 
+        With more than 50 workers it takes longer, in proportion to their number.
+
         Returns:
             The ``events``; whether the worker is ``done`` or ``idle``, without packs; and its ``worker`` and ``node``.
 
         Raises:
             RuntimeError: after a crash on a GPU, so that Tune restarts this worker in a new process.
+            RayError: if the queue doesn't answer.
         """
         if self._crashed and self._kind == GPU:
             raise RuntimeError(BEGIN_ANEW)

@@ -40,8 +40,9 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
         True if the trial ended without an error.
 
     Raises:
-        InputError: if the study trains models on a task or was read without its code, the function can't be imported,
-            the program can't be run, or the id matches no trial or several.
+        InputError: if the study trains models on a task or was read without its code, the code can't be unpacked or
+            imported, the program can't be run, or the id matches no trial or several.
+        OSError: if the cache of code can't be written.
     """
     engine = own_engine(plan.spec)
     if not isinstance(engine, CallEngine):

@@ -52,7 +52,7 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
         The note; None if success isn't judged, nothing is compared, or the number of seeds isn't fixed in advance.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
     """
     spec = plan.spec
     if not spec.seed_design.is_plain or not spec.has_success:

@@ -62,7 +62,7 @@ class EarlyStop:
         self._is_search = False
 
     def begin(self, plan: Plan, pending: Sequence[Trial]) -> None:
-        """Expect the results of more trials.
+        """Record each cell's number of planned trials, and whether an earlier run has a result of it.
 
         Args:
             plan: the study's plan so far.

@@ -70,7 +70,10 @@ class Engines:
 
     @property
     def may_begin_beside(self) -> bool:
-        """True if training can begin in a process beside this one, before Ray is started."""
+        """True if training can begin in a process beside this one, before Ray is started.
+
+        It can for own code that needs no GPU and trains on this machine, unless options ask for this process or Ray.
+        """
         options, own = self.options, self.own
         if options.local or options.address is not None or options.ray_at_once:
             return False
@@ -148,7 +151,7 @@ class Engines:
 
         Raises:
             InputError: if no engine trains a cell on a GPU.
-            ClusterError: if no worker of the cluster answers.
+            ClusterError: if no worker of the cluster answers, or no GPU is free within ten minutes.
         """
         cells = {shape_key(cell): cell for cell in self.cells}
         query = partial(trials_at_once, self.options.engine, tuple(cells.values()), self.own)

@@ -152,7 +152,8 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     Raises:
         InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray
             and it isn't installed.
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
+        Exception: an error of an engine that doesn't train packed tasks.
     """
     design = design_note(plan, options.root, difference)
     summary = outline(plan, options.root)
@@ -211,7 +212,10 @@ def _estimate(packs: Sequence[Pack], costs: Mapping[str, float], plan: Plan, eng
 
 @contextmanager
 def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
-    """Turn an exception in the user's task or model into an InputError with its place in their code."""
+    """Turn an exception in the user's packed task or model into an InputError with its place in their code.
+
+    Exceptions of other engines stay unchanged.
+    """
     try:
         yield
     except StudyError:
@@ -261,7 +265,8 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
 
     Raises:
         InputError: as `preview` does.
-        StudyError: if the study's own record or results can't be read.
+        StudyError: if the store, or the study's own record or results in it, can't be read.
+        Exception: as `preview` does.
     """
     search = plan.spec.search
     assert search is not None

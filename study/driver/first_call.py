@@ -33,6 +33,7 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
 
     Raises:
         InputError: if the trial fails, with its traceback in the message; or if the code can't be unpacked.
+        OSError: if the cache of code can't be written.
     """
     began_s, call_s = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="study-plan-") as scratch:

@@ -119,7 +119,7 @@ class Monitor:
         """Show progress during the block; then wait until the store has taken all results.
 
         Raises:
-            StoreError: as `wait` does.
+            StudyError: as `wait` does.
         """
         study = self._folder.name
         show = beating(self.board, study, self._console) if in_job() else live_board(self.board, self._console)
@@ -141,7 +141,7 @@ class Monitor:
         The next run finds the trials that are left.
 
         Raises:
-            StoreError: as `__call__` does.
+            StudyError: as `__call__` does.
         """
         while self._later.waiting and not self._stop.wait(_LOOK_AGAIN_S):
             self._later.go_on()
@@ -155,6 +155,8 @@ class Monitor:
         Raises:
             StoreAwayError: if the store is away for longer than `patience_s`.
             StoreError: if results can't be read or written.
+            BusyError: if another driver has taken the study over.
+            InputError: if a newer package wrote the results.
         """
         if (jump_s := self._clock.jump_s()) is not None:
             self._notify(

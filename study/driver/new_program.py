@@ -81,8 +81,10 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         folder: folder of the study file; paths in the command are relative to it.
 
     Raises:
-        InputError: if the command is empty, can't be split into words or needs a shell, or the program doesn't exist or
-            fails.
+        InputError: if the command is empty, can't be split into words or needs a shell, or the program doesn't exist,
+            can't be read or fails.
+        KeyError: if the command has a placeholder of a hyperparameter, such as ``{lr}``.
+        OSError: if the cache of code can't be written.
     """
     tried = try_program(split_command(command), folder)
     if tried.failure:
@@ -133,6 +135,8 @@ def try_program(
 
     Raises:
         InputError: if the program can't be started, or its code can't be read.
+        KeyError: if the words have a placeholder of a hyperparameter that isn't in `swept`.
+        OSError: if the cache of code can't be written.
     """
     code = read_program_code(_program(words), folder, include)
     ends = [place for place, word in enumerate(words, 1) if word in code.files or words[place - 2] == "-m"]

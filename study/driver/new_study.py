@@ -41,6 +41,7 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
     Raises:
         InputError: if the function doesn't exist, isn't marked with `seeded`, has a parameter without a default or of
             an unknown type, or fails.
+        OSError: if the cache of code can't be written.
     """
     values, metrics = try_function(name, train, folder)
     return file_text(name, [f"train: {train}"], metrics, values, GUIDE)
@@ -61,6 +62,7 @@ def try_function(
 
     Raises:
         InputError: as `study_of_function` does, or if the function has no argument named in `given`.
+        OSError: as `study_of_function` does.
     """
     content = {"study": name, "train": train, "metrics": {"loss": "lower"}, "seeds": 20}
     spec = parse_spec(as_yaml(content), source=f"{name}.yaml", folder=folder)

@@ -75,7 +75,7 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
         given: fields of `Options` by name.
 
     Raises:
-        InputError: if an option doesn't exist, or can't have its value.
+        InputError: if an option doesn't exist, isn't one of its choices, or is below its least value.
 
     Example:
         >>> options_of("studies", None, {"cpus": 2}).cpus

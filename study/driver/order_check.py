@@ -64,7 +64,9 @@ def checking_order(
     Raises:
         StoreAwayError: if the store is away for longer than `patience` allows.
         StoreError: if the verdict can't be written.
+        BusyError: if another driver has taken the study over.
         InputError: if the code can't be unpacked.
+        OSError: if the cache of code can't be written.
     """
     spec, trials = plan.spec, _checked_trials(plan)
     if not isinstance(spec, FunctionSpec) or len(trials) < 2:
@@ -99,6 +101,7 @@ def explain(spec: Spec, first: Trial, second: Trial) -> str:
 
     Raises:
         InputError: if the code can't be unpacked.
+        OSError: if the cache of code can't be written.
     """
     if not isinstance(spec, FunctionSpec) or spec.isolation is not None:
         return ""
@@ -116,6 +119,7 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
 
     Raises:
         InputError: if the code can't be unpacked.
+        OSError: if the cache of code can't be written.
     """
     code = spec.source_code
     assert code is not None
@@ -143,8 +147,9 @@ def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tupl
 
 
 def _verdict(call: Callable[..., list[Report]], trials: Sequence[Trial], modules: Sequence[str]) -> tuple[str, str]:
-    """Train two trials in both orders; return the verdict, and a sentence unless it is "same".
+    """Train two trials in both orders by `call`; return the verdict, and a sentence unless it is "same".
 
+    `call` trains trials in order, as `_reports` does, and returns a report of each, with the changes in `modules`.
     Raise FreshCallError if the trials can't be trained.
     """
     first, second = trials

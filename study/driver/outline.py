@@ -73,7 +73,7 @@ def outline(plan: Plan, root: str | Path) -> Outline:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
     """
     seeds: list[RenderableType] = []
     plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))
@@ -130,7 +130,7 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
     """
     if plan.spec.seed_design.is_search:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
@@ -144,7 +144,7 @@ def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
     """Return a study's outline, or a search's settings, as JSON data.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
     """
     spec = plan.spec
     if spec.search is None:
@@ -161,7 +161,7 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the study's own record or results can't be read.
+        StudyError: if the store, or the study's own record or results in it, can't be read.
     """
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.search import cost, read_record, rungs
@@ -201,7 +201,7 @@ def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
         A sentence for each warning; empty if references set the success criterion.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
     """
     with_iterations = [cell for cell in dict.fromkeys(cells) if cell.iterations]
     models = {cell.model for cell in with_iterations}
@@ -252,7 +252,7 @@ def _size_text(plan: Plan) -> str:
 
 
 def _until_sure(plan: Plan, root: str | Path) -> tuple[Plan, ConsoleTable]:
-    """Plan the expected number of seeds of each cell, and return a table of them."""
+    """Return the plan with the expected number of seeds of each cell, and a table of them."""
     # imported late: statistics and reports take as long to import as everything else together
     from study.plan import until
     from study.reports import MOST_ROWS, cell_rows
@@ -289,7 +289,7 @@ def results_anywhere(plan: Plan, root: str | Path) -> pa.Table:
     Other studies that can't be read are skipped.
 
     Raises:
-        StudyError: if the study's own results can't be read.
+        StudyError: if the store, or the study's own results in it, can't be read.
         ConflictError: if one engine and kind of device gave a trial two different results.
     """
     cell_ids = pa.array([cell.id for cell in plan.cells], pa.string())

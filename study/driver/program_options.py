@@ -56,7 +56,7 @@ def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
 def arguments_of(
     words: Sequence[str], options: Mapping[str, tuple[str | None, str]], swept: Mapping[str, str]
 ) -> Arguments:
-    """Replace the values of a command's ``--options`` by placeholders, and add missing options.
+    """Return a command's arguments, with placeholders for the values of its ``--options``, and missing options added.
 
     Options are added for the seed, the folder and swept hyperparameters. Without any words, the first options with a
     default are added, too; `Arguments.others` lists the remaining ones.

@@ -88,7 +88,7 @@ class Board:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of trials: all, done, pending, and by outcome."""
+        """Numbers of trials by name: all as ``trials``, ``done``, ``pending``, and each outcome."""
         done = sum(self._ended.values())
         named = {str(outcome): count for outcome, count in self._ended.items()}
         return {"trials": self._total, "done": done, "pending": self._total - done, **named}
@@ -121,7 +121,7 @@ class Board:
             self._totals = deque([(self._clock(), self._made)])
 
     def preparing(self, step: Preparing) -> None:
-        """Record a step that must end before a pack can train."""
+        """Record a step that must end before a pack can train; the step ``ready`` ends it."""
         self._preparing.pop(step.pack_id, None)
         if step.doing != "ready":
             if not self._preparing:

@@ -51,6 +51,7 @@ class Publication:
         Raises:
             StoreAwayError: if the store is away for longer.
             StoreError: if the results can't be read.
+            InputError: if a newer package wrote one of the results.
         """
         if self.publisher is not None:
             self._packs.judge(self._patience(self._folder.read_results, patience_s))
@@ -66,8 +67,11 @@ class Publication:
             tracking_uri: MLflow's address, for links in the report; None for no links.
 
         Raises:
+            StudyError: if the report can't be written.
             StoreError: if the report can't be stored.
             BusyError: if another driver has taken the study over.
+            InputError: if a newer package wrote one of the results.
+            OSError: if a written file can't be read again.
         """
         publisher = self.publisher
         if publisher is not None:
@@ -106,6 +110,7 @@ def publication(
     Raises:
         StoreAwayError: if the store is away for longer than `patience` allows.
         StoreError: if results that references judge can't be read.
+        InputError: if a newer package wrote one of them.
     """
     without = in_series_only(plan.metrics, plan.spec.named_metrics)
     packs = StoredPacks(folder, without_curves=without, has_files=plan.spec.has_files)

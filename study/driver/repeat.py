@@ -85,10 +85,13 @@ def repeat(
         engine: the engine's name; None for the one that trained the trial.
         device: ``cpu`` or ``cuda``; None for the device that trained the trial.
 
+    Yields:
+        Each trial compared with its stored result, in the given order.
+
     Raises:
-        InputError: if a trial isn't stored, failed, was stopped early, isn't in the plan, or can't be trained here; it
-            is raised while iterating.
-        StoreError: if the store can't be read.
+        InputError: if the study or a trial isn't stored, a newer package wrote a file, or a trial failed, was stopped
+            early, isn't in the plan, or can't be trained here.
+        StoreError: if the store can't be read. All errors are raised while iterating.
     """
     folder = Store(root, read_only=True).open(plan.spec.study)
     results = folder.read_results()
@@ -129,8 +132,8 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
         trial_id: the trial's id.
 
     Raises:
-        InputError: if the trial isn't stored, failed, was stopped early, has no stored learning curve, or its task has
-            no script writer.
+        InputError: if the trial isn't stored, failed, was stopped early or has no stored learning curve; if no script
+            can be written for its task or its cell; or if a newer package wrote one of the study's files.
         StoreError: if the store can't be read.
     """
     stored = _stored_trial(folder, results, trial_id)
@@ -160,7 +163,10 @@ def _train(trial: Trial, engine: Engine, device: str) -> _Trained:
 
 
 def _with_isolation(own: Engine | None) -> Engine | None:
-    """Return the engine; a training function's is changed to call it in a new process, without memory or time limit."""
+    """Return the engine, changed to call a training function in a new process, without memory or time limit.
+
+    Isolated functions and other engines are unchanged.
+    """
     if not isinstance(own, FunctionEngine) or own.is_isolated:
         return own
     return replace(own, is_isolated=True, limits=replace(own.limits, memory_gb=None, time_limit_s=None))
@@ -174,11 +180,12 @@ def verify(
     Args:
         plan: the study's plan, with its code.
         root: the store's address.
-        share: fraction of the trials with a result, in (0, 1]; at least one is trained.
+        share: fraction of the planned trials with a result, in (0, 1]; at least one is trained.
         notify: called after each repetition.
 
     Raises:
-        InputError: if the study has no trial with a result, or one can't be trained here.
+        InputError: if the study isn't stored or has no planned trial with a result, a newer package wrote a file, or a
+            trial can't be trained here.
         StoreError: if the store can't be read or written.
         BusyError: if the study is running.
     """

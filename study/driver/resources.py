@@ -74,7 +74,7 @@ class Resources:
             console: where notices of bad files are shown.
 
         Raises:
-            InputError: if no engine trains a cell.
+            InputError: if no engine trains a cell, or a newer package wrote a checkpoint.
             StoreError: if the checkpoints can't be read.
         """
         first_notice = len(folder.notices)
@@ -191,7 +191,8 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
 
     Raises:
         InputError: if no engine trains a cell.
-        ClusterError: if Ray can't be started or reached, a node has other versions, or a worker has no room.
+        ClusterError: if Ray can't be started or reached, a node has other versions, a worker has no room, or none of
+            the cluster's GPUs answers.
     """
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.

@@ -347,13 +347,13 @@ def _version_numbers(version: str) -> tuple[int, int]:
 
 
 def _last_line(error: BaseException) -> str:
-    """Return the last line of an error: the message of a traceback."""
+    """Return the last line of an error's text, cut to 300 characters; the error's type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[-1][:300]
 
 
 @contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """Suppress Ray's log messages about packages and versions."""
+    """Suppress all log messages up to warnings, such as Ray's about packages and versions, during the block."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

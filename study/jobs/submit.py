@@ -162,7 +162,8 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
         without_token: whether the user accepts a cluster that asks for no token.
 
     Raises:
-        InputError: if the address isn't a dashboard's, there isn't a token here, or the cluster asks for none.
+        InputError: if the address isn't a dashboard's, there isn't a token here, its file can't be read, or the cluster
+            asks for none.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if it can't be reached, or isn't a Ray dashboard of a supported version.
 

@@ -84,6 +84,7 @@ def check_results(file: Results) -> Results:
 
     Raises:
         UnbelievableError: if a row is invalid.
+        Exception: an error of `complaint` for values that it can't decode.
     """
     if file.digest not in _right:
         check_rows(file.table)
@@ -96,6 +97,7 @@ def check_rows(results: pa.Table) -> None:
 
     Raises:
         UnbelievableError: if a row is invalid.
+        Exception: an error of `complaint` for values that it can't decode.
     """
     reason = complaint(results)
     if reason is not None:

@@ -80,7 +80,8 @@ def write_export(study: StudyStore, file: Path) -> Export:
         The content of the file; its `notices` name files that were left out.
 
     Raises:
-        InputError: if the file exists or its folder doesn't, or a newer package wrote one of the study's files.
+        InputError: if the file exists or its folder doesn't, a newer package wrote one of the study's files, or a file
+            of a trial has a name that isn't valid on every system.
         StoreError: if the store can't be read, or the file can't be written.
     """
     if file.exists() or file.is_symlink():

@@ -48,7 +48,8 @@ class Folder(ABC):
     """A folder of named bytes, on a file system or in an object store.
 
     A key is a relative path with slashes, such as ``results/00aa.parquet``. If the file system or the object store
-    fails, every method raises a `StoreError` with advice: a `StoreAwayError` if the failure may be temporary.
+    fails, every method raises a `StoreError` with advice: a `StoreAwayError` if the failure may be temporary. If the
+    bucket of an object store doesn't exist, it raises an `InputError`.
 
     Attributes:
         where: its address, to print.
@@ -119,7 +120,7 @@ class Folder(ABC):
         """Remove a key, if it exists."""
 
     def is_plain(self, key: str) -> bool:
-        """Return True if a key of `sizes` is a file, not a link."""
+        """Return True if a key of `sizes` is a file, not a link; by default always, as object stores have no links."""
         return True
 
     @abstractmethod

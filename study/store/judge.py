@@ -51,6 +51,9 @@ def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_
         criterion: the criterion of a solved trial; empty if there is none.
         curves_of: returns curves; called only for solved trials that another criterion had judged, unless cached.
         solved_at_of: returns cached iterations of solving; no curves are read for the trials in it.
+
+    Raises:
+        Exception: an error of `curves_of` or `solved_at_of`.
     """
     rules = list(_rules(results, criterion))
     text = np.full(len(results), None, dtype=object)
@@ -96,7 +99,7 @@ def _rules(results: pa.Table, criterion: Criterion) -> Iterator[_Rule]:
 
 
 def _meets(results: pa.Table, criterion: Mapping[str, Bound]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that meet all bounds; all False if a metric has no column."""
+    """Return a mask of the rows that meet all bounds; a missing value or NaN meets none, nor does a missing column."""
     met = np.ones(len(results), bool)
     for name, bound in criterion.items():
         if name not in results.column_names:

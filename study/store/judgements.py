@@ -32,7 +32,7 @@ _COLUMNS = (*_KEY, "solved_at_iteration")
 
 
 def keys_of(results: pa.Table) -> list[Key]:
-    """Return the key of each row."""
+    """Return the key of each row: trial, criterion, engine, device and seconds of training."""
     return list(zip(*(results[name].to_pylist() for name in _KEY), strict=True))
 
 

@@ -77,7 +77,8 @@ class Lease(StudyLock):
 
         Raises:
             BusyError: if another process holds it.
-            StoreError: if the store's server ignores conditional writes.
+            StoreError: if the store can't be reached, or its server ignores conditional writes.
+            InputError: if the bucket doesn't exist.
         """
         watched, since = b"", 0.0
         while True:

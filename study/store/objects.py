@@ -78,7 +78,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
     Raises:
         InputError: if the URL isn't that of an object store, names no bucket, or has a user, a query or a fragment,
             which may be a secret.
-        StoreError: if a required setting or package is missing.
+        StoreError: if a required setting or package is missing, or the path has an empty part, as in ``//``.
     """
     try:
         parts = urlsplit(url)
@@ -288,7 +288,7 @@ class ObjectFolder(Folder):
         """
 
         def rename(path: str) -> bool:
-            """Rename an object within the bucket."""
+            """Rename an object within the bucket, and return True."""
             obstore.rename(self._store, path, self._prefix + to)
             return True
 
@@ -361,7 +361,7 @@ class ObjectFolder(Folder):
             return None  # the version was removed
 
     def _if_there(self, key: str, request: Callable[[str], T], doing: str = "read") -> T | None:
-        """Return the answer to a request for an object; None if the object doesn't exist."""
+        """Return the answer to a request for an object, None if it doesn't exist; raise the package's errors."""
         try:
             with self._explained(key, doing, let_pass=(FileNotFoundError,)):
                 return request(self._prefix + key)
@@ -409,7 +409,7 @@ def _version(meta: Any) -> Version:
 
 @contextmanager
 def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Raise obstore's errors as the package's errors, with advice for the user."""
+    """Raise obstore's errors, except those in `let_pass`, as the package's errors, with advice for the user."""
     try:
         yield
     except let_pass:
@@ -419,7 +419,11 @@ def _explained(kind: str, where: str, doing: str, let_pass: tuple[type[Exception
 
 
 def _sentence(error: Exception, kind: str, where: str, doing: str) -> StudyError:
-    """Make the package's error of an error of obstore, with advice."""
+    """Return the package's error for an error of obstore, with advice.
+
+    It is an InputError for an invalid key or a missing bucket, a StoreError for a refusal or missing credentials, and a
+    StoreAwayError for anything else.
+    """
     text = str(error) or type(error).__name__
     status = _STATUS.search(text)
     if isinstance(error, InvalidPathError):
@@ -451,7 +455,7 @@ def _server(kind: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return the reason of an error without its request, whose address may contain a token."""
+    """Return an error's HTTP status, else its first line, without the request, whose address may contain a token."""
     status = _STATUS.search(text)
     if status is not None:
         return f"{status[1]} {status[2]}".strip()

@@ -36,6 +36,7 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
     Raises:
         StoreAwayError: the last one, once `patience_s` is over.
         GeneratorExit: if the caller closes the generator during a pause, after the last try.
+        Exception: any other error of `act`, at once.
 
     Example:
         >>> list(patiently(lambda: print("stored"), 600.0))
@@ -94,7 +95,7 @@ class Patience:
     patience_s: float = PATIENCE_S
 
     def __call__(self, act: Callable[[], T], patience_s: float | None = None) -> T:
-        """Run an action until it succeeds, and return its result.
+        """Run an action, again while the store is away, and return its result.
 
         Args:
             act: the action, which may run twice.
@@ -102,6 +103,7 @@ class Patience:
 
         Raises:
             StoreAwayError: the last one, once the time is over.
+            Exception: any other error of `act`, at once.
         """
         steps = patiently(act, self.patience_s if patience_s is None else patience_s)
         while True:

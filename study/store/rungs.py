@@ -63,6 +63,7 @@ class StoredRungs:
         return by_cell
 
     def _parse(self, key: str, data: bytes) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+        """Return a worker's values by quantity, rung, cell and trial; raise StoreError if they aren't a JSON object."""
         try:
             content = parse_json(data)
             if isinstance(content, dict):

@@ -75,6 +75,7 @@ class Store:
         """True if anything is at its address.
 
         Raises:
+            InputError: if the bucket of an object store doesn't exist.
             StoreError: if the store can't be read.
         """
         return self._folder.is_there
@@ -91,6 +92,7 @@ class Store:
         """Return the names of the studies, sorted.
 
         Raises:
+            InputError: if the bucket of an object store doesn't exist.
             StoreError: if the store can't be read.
         """
         return self._folder.holding("spec.yaml")
@@ -109,7 +111,7 @@ class Store:
         Raises:
             UnknownStudyError: if it doesn't exist; the message names similar studies.
             StoreError: if the store can't be read.
-            InputError: if the name leads out of the store's folder.
+            InputError: if the name leads out of the store's folder, or the bucket of an object store doesn't exist.
         """
         study = self.study(name)
         if not study.exists:
@@ -133,8 +135,9 @@ class Store:
             The number of adopted trials.
 
         Raises:
-            InputError: if the name leads out of the store's folder, or a newer package wrote one of the study's files.
-            StoreError: if the study can't be read or written.
+            InputError: if the name leads out of the store's folder, a newer package wrote one of the study's files, or
+                another study's curves, weights or files of trials can't be adopted.
+            StoreError: if the study can't be read or written, or another's curves, weights or files can't be read.
             BusyError: if another driver has taken the study over from that of `into`.
         """
         study, others = into or self.study(name), [other for other in self.studies() if other != name]

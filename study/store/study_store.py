@@ -41,9 +41,9 @@ _WEIGHTS_ENCODING = {"use_dictionary": False, "use_byte_stream_split": ["value.l
 class StudyStore:
     """The store of one study.
 
-    If the store fails, every method raises a `StoreError`: a `StoreAwayError` if the failure may be temporary. A method
-    that reads the files of packs raises an `InputError` if a newer package wrote one of them; invalid files are left
-    out, with a notice.
+    If the store fails, every method raises a `StoreError`: a `StoreAwayError` if the failure may be temporary. If the
+    bucket of an object store doesn't exist, it raises an `InputError`. A method that reads the files of packs raises an
+    `InputError` if a newer package wrote one of them. It moves invalid files to quarantine, and goes on without them.
 
     Args:
         folder: the study's folder.
@@ -170,7 +170,7 @@ class StudyStore:
         return TrialFiles(self._folder, scratch, keep)
 
     def trials_with_files(self) -> list[str]:
-        """Return the ids of the trials that have files.
+        """Return the ids of the trials that have files, sorted.
 
         Raises:
             StoreError: if the store can't be read.
@@ -330,7 +330,8 @@ class StudyStore:
         Raises:
             StoreError: if the disk is full or not writable; stored files are untouched.
             StudyError: if `check` fails.
-            InputError: if the pack's id isn't a valid file name.
+            InputError: if the pack's id isn't a valid file name, or a trial's family can't be imported.
+            TypeError: if the provenance isn't JSON.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
         self._write_tables(
@@ -374,7 +375,7 @@ class StudyStore:
             with_stopped: count trials that were stopped early as done.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
+            InputError: if a newer package wrote the results, or the pack's id isn't a valid file name.
             StoreError: if a file can't be read.
         """
         table = self._files.table(key_of("results", pack_id), ["outcome"])
@@ -390,7 +391,7 @@ class StudyStore:
 
         Raises:
             StoreError: if the pack has no readable results.
-            InputError: if a newer package wrote one of its files.
+            InputError: if a newer package wrote one of its files, or the pack's id isn't a valid file name.
         """
         results = self._files.table(key_of("results", pack_id))
         if results is None:
@@ -402,8 +403,8 @@ class StudyStore:
         """Return the learning curves of one pack; an empty table if none are readable.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
-            StoreError: if a file can't be read.
+            InputError: if a newer package wrote them, or the pack's id isn't a valid file name.
+            StoreError: if the file can't be read.
         """
         curves = self._files.table(key_of("curves", pack_id))
         return EMPTY_CURVES if curves is None else curves
@@ -422,6 +423,8 @@ class StudyStore:
 
     def done_rows(self) -> pa.Table:
         """Return id, outcome, ``cell_id`` and ``seed`` of the trials with a result other than failed, one row each.
+
+        The outcomes are the stored ones, whatever the store's criterion. The rows have no particular order.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -446,7 +449,9 @@ class StudyStore:
         return rows.take(np.unique(ids, return_index=True)[1])
 
     def outcomes(self) -> pa.Table:
-        """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed.
+        """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed, one row each.
+
+        If the store has a criterion, it judges the trials. The rows have no particular order.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -495,7 +500,14 @@ class StudyStore:
     def solved_cells(
         self, task: str, models: Collection[str], criterion: str | None
     ) -> Iterator[tuple[Cell, Sequence[int]]]:
-        """Yield each cell that has solved trials, with the iterations of solving; see `study.store.solved`.
+        """Yield each cell that has solved trials, with the iterations at which they were solved.
+
+        A trial with two results counts twice.
+
+        Args:
+            task: name of the task.
+            models: names of the models.
+            criterion: the criterion of the trials to count, in words; None for trials judged by their cells.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -506,8 +518,8 @@ class StudyStore:
     def read_results(self) -> pa.Table:
         """Return the study's results, one row per trial, ordered by cell and seed.
 
-        If the store has a criterion, it judges the trials. A result takes precedence over a failure. If a trial was
-        done twice, the first result by file name is returned.
+        If the store has a criterion, it judges the trials. A result takes precedence over an early stop, and an early
+        stop over a failure. If a trial was done twice, the first result by file name is returned.
 
         Raises:
             ConflictError: if one engine and kind of device gave a trial two different results.
@@ -553,7 +565,7 @@ class StudyStore:
         self._put(judgements.FILE, judgements_file(results))
 
     def read_curves(self, trial_ids: Collection[str] | None = None) -> pa.Table:
-        """Return the learning curves, one row per trial, ordered by trial id.
+        """Return the learning curves, one row per trial, ordered by trial id, without trials that have none.
 
         Args:
             trial_ids: trials to read; None for all. Curves are large, so request only those you need.
@@ -602,7 +614,7 @@ class StudyStore:
         }
 
     def provenances(self) -> list[dict[str, Any]]:
-        """Return the distinct provenances of the results.
+        """Return the distinct provenances of the results, in the order of the files' names.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -628,7 +640,8 @@ class StudyStore:
 
         Raises:
             StoreError: if this study's files can't be read or written, or the other's curves or weights can't be read.
-            InputError: if a newer package wrote the other's curves or weights.
+            InputError: if a newer package wrote the other's curves or weights, or a file of its trials has a name that
+                isn't valid on every system.
             StudyError: if `check` fails.
         """
         try:
@@ -654,7 +667,7 @@ class StudyStore:
         """Return the valid files of a pack by key, the results last; none if the results aren't valid.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
+            InputError: if a newer package wrote one of the files, or the pack's id isn't a valid file name.
             StoreError: if a file can't be read.
         """
         keys = [key_of(kind, pack_id) for kind in ("weights", "curves", "results")]
@@ -669,8 +682,8 @@ class StudyStore:
             with_stopped: include trials that were stopped early.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
-            StoreError: if a file can't be read.
+            InputError: if a newer package wrote the results, or the pack's id isn't a valid file name.
+            StoreError: if the file can't be read.
         """
         table = self._files.table(key_of("results", pack_id), ["trial_id", "outcome"])
         if table is None:
@@ -683,6 +696,7 @@ class StudyStore:
 
         Raises:
             StoreError: if a file can't be read or written.
+            InputError: if a file has a name that isn't valid on every system.
             StudyError: if `check` fails.
         """
         for trial_id in sorted({*other.trials_with_files()} & set(trial_ids) - {*self.trials_with_files()}):
@@ -695,7 +709,7 @@ class StudyStore:
         """Return the curves and the weights of the given trials of a pack; unreadable ones are left out.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
+            InputError: if a newer package wrote one of the files, or the pack's id isn't a valid file name.
             StoreError: if a file can't be read.
         """
         details = []
@@ -712,6 +726,7 @@ class StudyStore:
         Raises:
             StoreError: if the disk is full or not writable; the last checkpoint is untouched.
             StudyError: if `check` fails.
+            InputError: if the pack's id isn't a valid file name.
             ValueError: if an array would need pickle.
         """
         self.check()
@@ -721,7 +736,7 @@ class StudyStore:
         """Return a pack's last checkpoint, or None if it has no valid one.
 
         Raises:
-            InputError: if a newer package wrote it.
+            InputError: if a newer package wrote it, or the pack's id isn't a valid file name.
             StoreError: if it can't be read, or converted to the current format.
         """
         checkpoints = self._files.checkpoints([key_of("checkpoints", pack_id)], with_arrays=True)
@@ -784,6 +799,7 @@ class StudyStore:
 
         Raises:
             StoreError: if the store can't be read.
+            UnicodeDecodeError: if its file isn't text.
         """
         data = self._folder.read("attempt")
         return None if data is None else data.decode()
@@ -815,6 +831,7 @@ class StudyStore:
         Raises:
             StudyGoneError: if the study is missing, perhaps until its file system is mounted again.
             BusyError: if another driver has taken it over.
+            StoreError: if the store can't be read.
         """
         if self._attempt is None:
             return

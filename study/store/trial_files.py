@@ -57,7 +57,7 @@ class TrialFiles:
         return self.folder(trial_id) / LOG
 
     def begin(self, trial_id: str) -> None:
-        """Remove the files of an earlier attempt at a trial.
+        """Remove the files of an earlier attempt at a trial; those in an object store go with the next `upload`.
 
         Raises:
             StoreError: if the folder can't be emptied.
@@ -128,7 +128,7 @@ class TrialFiles:
                 self.store.remove_all([f"{prefix}/{name}" for name in stale])
 
     def fetch(self, trial_ids: Collection[str]) -> None:
-        """Download the folders of trials that resume from a checkpoint; no-op if the store is a folder.
+        """Replace the local folders of resumed trials by those in the object store; no-op if the store is a folder.
 
         Raises:
             OSError: if a local file can't be written.

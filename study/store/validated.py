@@ -52,10 +52,10 @@ class ValidatedFiles:
         return [f"{kind}/{name}" for name in names if _NAME.fullmatch(name.removesuffix(suffix))]
 
     def table(self, key: str, columns: list[str] | None = None) -> pa.Table | None:
-        """Read a Parquet file; return None if it is missing or invalid.
+        """Read a Parquet file, or some columns of it; return None if it is missing, or invalid and so quarantined.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
+            InputError: if a newer package wrote it.
             StoreError: if the store fails, or an earlier version's file can't be converted.
         """
         ((_, table),) = self.tables([key], columns)
@@ -65,6 +65,8 @@ class ValidatedFiles:
         self, keys: Sequence[str], columns: list[str] | None = None, only: pa.Array | None = None
     ) -> Iterator[tuple[str, pa.Table | None]]:
         """Yield each key with its Parquet file as a table of the current format, or None if missing or invalid.
+
+        Invalid files are moved to quarantine.
 
         Args:
             keys: the files to read, all of one kind.
@@ -79,10 +81,10 @@ class ValidatedFiles:
             yield key, table if table is None or only is None else table.filter(pc.is_in(table["trial_id"], only))
 
     def whole(self, key: str) -> bytes | None:
-        """Return the bytes of a Parquet file if it is completely valid, else None.
+        """Return the bytes of a Parquet file; None if it is missing, or not completely valid and so quarantined.
 
         Raises:
-            InputError: if a newer package wrote one of the files.
+            InputError: if a newer package wrote it.
             StoreError: if the store fails, or an earlier version's file can't be converted.
         """
 
@@ -121,7 +123,9 @@ class ValidatedFiles:
             yield key, results.wanted if results is not None and is_right else None
 
     def opened(self, keys: Sequence[str]) -> Iterator[tuple[str, pq.ParquetFile | None]]:
-        """Yield each key with its opened Parquet file, or None if missing or invalid.
+        """Yield each key with its opened Parquet file, or None if it is missing, or invalid and so quarantined.
+
+        Rows aren't checked.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -133,6 +137,8 @@ class ValidatedFiles:
 
     def checkpoints(self, keys: Sequence[str], *, with_arrays: bool) -> list[Checkpoint]:
         """Return the valid checkpoints in the order of their keys, with or without their arrays.
+
+        Invalid ones are moved to quarantine. One from whose version training can't resume is left out, with a notice.
 
         Raises:
             InputError: if a newer package wrote one of them.
@@ -228,7 +234,7 @@ def kind_of(key: str) -> str:
 
 
 def _are_results(keys: Sequence[str]) -> bool:
-    """Return True if keys are those of result files."""
+    """Return True if keys, all of one kind, are those of result files; False without any."""
     return bool(keys) and kind_of(keys[0]) == "results"
 
 

@@ -152,6 +152,9 @@ class Sweep:
 
         Args:
             objectives: names of the metrics, at least one.
+
+        Raises:
+            ValueError: if `seeds` aren't valid.
         """
         first = min(_FIRST_SEEDS, count_seeds(parse_seeds(self.seeds)), self.trials)
         candidates = min(_CANDIDATES, self.trials // first)
@@ -230,6 +233,9 @@ def study_of_sweep(
     Raises:
         InputError: if the function or the program in `command` doesn't exist or fails, or `command` is empty, can't be
             split into words or needs a shell.
+        ValueError: if the sweep's seeds aren't valid, such as negative ones of a multirun.
+        KeyError: if `command` has a placeholder of a hyperparameter that the sweep lacks.
+        OSError: if the cache of code can't be written.
     """
     keys, metrics, remarks = _call_lines(name, sweep, folder, train, command)
     directions = _directions(sweep, metrics)

@@ -73,8 +73,9 @@ class PackQueue:
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
         """Take back the packs that a worker hasn't reported, and return its next ones; none if none are left for it.
 
-        A worker also gets none while a suspect trains on its node, or while other workers are busy there and only
-        suspects are left. It may end then, since the busy workers will request packs later.
+        Once the queue is empty, a GPU gets packs that slow cores are training. A worker also gets none while a suspect
+        trains on its node, or while other workers are busy there and only suspects are left. It may end then, since the
+        busy workers will request packs later.
 
         Args:
             worker: the requesting worker.

@@ -60,7 +60,8 @@ class PackTrainable(tune.Trainable):
         With more than 50 workers it takes longer, in proportion to their number.
 
         Returns:
-            The ``events``; whether the worker is ``done`` or ``idle``, without packs; and its ``worker`` and ``node``.
+            The ``events``; ``idle``, True if there are no packs now; ``done``, True if none may follow either; and the
+            worker's ``worker`` and ``node``.
 
         Raises:
             RuntimeError: after a crash on a GPU, so that Tune restarts this worker in a new process.

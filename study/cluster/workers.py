@@ -54,7 +54,7 @@ class Scheduler(Protocol):
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles, and those that follow, until all are done.
+        """Run bundles, and those that follow, until all are done, a stop is requested, or the others are in `left`.
 
         Args:
             bundles: the bundles to run, in descending order of cost.

@@ -55,7 +55,7 @@ class Outline:
     warnings: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the outline's numbers as JSON data."""
+        """Return study, question, numbers of cells and trials, claims if there are any, and warnings, as JSON data."""
         spec, trials = self.plan.spec, len(self.plan.trials)
         left = len(self.pending)
         numbers = {"cells": len(self.plan.cells), "trials": trials, "done": trials - left, "left": left}

@@ -125,7 +125,7 @@ def usage(client: Client) -> Usage:
     """Return the load of a cluster.
 
     Raises:
-        ClusterError: if the cluster can't be reached.
+        ClusterError: if the cluster can't be reached, or refuses the request.
     """
     nodes = client.nodes()
     return Usage(
@@ -148,7 +148,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one, but not for that store.
-        ClusterError: if the cluster can't be reached.
+        ClusterError: if the cluster can't be reached, or refuses the request.
     """
     jobs = client.jobs()
     if study is not None:
@@ -185,7 +185,7 @@ def standing(client: Client, study: str, store: str | None = None) -> JobStatus:
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one for several stores, or not for that one.
-        ClusterError: if the cluster can't be reached.
+        ClusterError: if the cluster can't be reached, or refuses the request.
     """
     statuses = standings(client, study, store)
     if len(statuses) > 1:

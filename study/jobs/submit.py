@@ -202,6 +202,9 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
         order: the study and its options.
         notify: called with warnings.
 
+    Returns:
+        The new job, or the last one that runs the study for that store.
+
     Raises:
         InputError: if the cluster has no room for a pack now, and the order doesn't give a number of workers.
         ClusterError: if the cluster can't be reached, or refuses.
@@ -278,7 +281,7 @@ def check_known(jobs: Sequence[Job], study: str, url: str) -> None:
     """Check that a cluster has jobs of a study.
 
     Raises:
-        UnknownStudyError: if not; the message names the most similar study.
+        UnknownStudyError: if not; the message names the most similar study, or else up to five.
     """
     names = sorted({job.metadata["study"] for job in jobs if "study" in job.metadata})
     if study in names:

@@ -31,6 +31,7 @@ def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     Raises:
         ConflictError: if another result of a trial differs from the returned one, though one engine and kind of device
             gave both.
+        ValueError: if tables with different columns can't be joined, since a value's JSON can't be decoded.
     """
     table = unified(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):

@@ -175,7 +175,7 @@ def unpack_export(file: Path, into: Path) -> Export:
 
     Raises:
         InputError: if the file doesn't exist, isn't an export, was damaged or changed, or is from a newer package.
-        StudyError: a `StoreError`, if it can't be unpacked there.
+        StudyError: if it can't be unpacked there (a `StoreError`).
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}")

@@ -47,9 +47,10 @@ class NotAFileError(StoreError):
 class Folder(ABC):
     """A folder of named bytes, on a file system or in an object store.
 
-    A key is a relative path with slashes, such as ``results/00aa.parquet``. If the file system or the object store
-    fails, every method raises a `StoreError` with advice: a `StoreAwayError` if the failure may be temporary. If the
-    bucket of an object store doesn't exist, it raises an `InputError`.
+    A key is a relative path with slashes, such as ``results/00aa.parquet``. A missing folder counts as empty.
+
+    If the file system or the object store fails, every method raises a `StoreError` with advice: a `StoreAwayError` if
+    the failure may be temporary. If the bucket of an object store doesn't exist, it raises an `InputError`.
 
     Attributes:
         where: its address, to print.

@@ -202,7 +202,7 @@ class LocalFolder(Folder):
             yield key, content
 
     def write(self, key: str, data: bytes) -> None:
-        """Write a file atomically, flushed to the disk.
+        """Write a file atomically, flushed to the disk, replacing an earlier one.
 
         Raises:
             StoreAwayError: if the folder is gone and `is_made` is False, or the failure may be temporary.
@@ -260,7 +260,7 @@ class LocalFolder(Folder):
         return []
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each file below a folder, at any depth, by key.
+        """Return the size in bytes of each file below a folder, at any depth, by key; empty without the folder.
 
         Links, which aren't followed, pipes and the like have size 0.
 
@@ -278,7 +278,7 @@ class LocalFolder(Folder):
         return sizes
 
     def remove_all(self, keys: Sequence[str]) -> None:
-        """Remove files.
+        """Remove files and links, but not the links' targets; missing ones are skipped.
 
         Raises:
             StoreError: if a file can't be removed.
@@ -287,7 +287,7 @@ class LocalFolder(Folder):
             self.remove(key)
 
     def remove_folders(self) -> None:
-        """Remove the folder and those in it, the deepest first.
+        """Remove the folder and those in it, the deepest first; no-op if it doesn't exist.
 
         Raises:
             StoreError: if a folder isn't empty, or can't be removed.

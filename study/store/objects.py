@@ -255,7 +255,7 @@ class ObjectFolder(Folder):
         return sorted(path.removeprefix(base).rstrip("/") for path in listing["common_prefixes"])
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each object below the prefix, by key.
+        """Return the size in bytes of each object below a folder of this prefix, at any depth, by key.
 
         Raises:
             InputError: if the bucket doesn't exist.

@@ -24,7 +24,7 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
     A tick comes every second during a pause. If the caller closes the generator then, the action is tried once more.
 
     Args:
-        act: the action, which may run twice.
+        act: the action, which may run several times.
         patience_s: seconds after which its error is raised; 0 to try once.
 
     Yields:
@@ -98,7 +98,7 @@ class Patience:
         """Run an action, again while the store is away, and return its result.
 
         Args:
-            act: the action, which may run twice.
+            act: the action, which may run several times.
             patience_s: seconds for this action instead of the default; 0 to try once.
 
         Raises:
@@ -145,7 +145,7 @@ class Later:
         """Queue an action, and run the queued actions that can run now.
 
         Args:
-            act: the action, which may run twice.
+            act: the action, which may run several times.
 
         Raises:
             StoreAwayError: the last one, once `patience_s` is over.

@@ -104,7 +104,7 @@ class StudyStore:
         """Read the study's file.
 
         Raises:
-            StoreError: if it is missing or isn't UTF-8 text.
+            StoreError: if it is missing, can't be read, or isn't UTF-8 text.
         """
         content = self._folder.read(_SPEC)
         if content is None:
@@ -191,7 +191,7 @@ class StudyStore:
         """Return the key of a trial's file, for `read_file` and `file_address`.
 
         Raises:
-            InputError: if the name isn't a path below the trial's folder.
+            InputError: if the name isn't a path below the trial's folder, or the id isn't a valid file name.
         """
         if not is_file_name(name) or not is_file_name(trial_id):
             raise InputError(f"{name!r} can't name a file of a trial: it must be a path below the trial's folder")
@@ -390,7 +390,7 @@ class StudyStore:
             with_curves: read the curves, which are large; if False, the second table is empty.
 
         Raises:
-            StoreError: if the pack has no readable results.
+            StoreError: if the pack has no readable results, or the store can't be read.
             InputError: if a newer package wrote one of its files, or the pack's id isn't a valid file name.
         """
         results = self._files.table(key_of("results", pack_id))
@@ -787,7 +787,7 @@ class StudyStore:
         Call it with the lock held. It also removes half-written files of killed processes.
 
         Raises:
-            StoreError: if the attempt can't be written.
+            StoreError: if the attempt can't be written, or half-written files can't be removed.
         """
         attempt = uuid.uuid4().hex
         self._folder.write("attempt", attempt.encode())

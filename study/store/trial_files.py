@@ -57,7 +57,7 @@ class TrialFiles:
         return self.folder(trial_id) / LOG
 
     def begin(self, trial_id: str) -> None:
-        """Remove the files of an earlier attempt at a trial; those in an object store go with the next `upload`.
+        """Remove the files of an earlier attempt at a trial; the next `upload` removes those in an object store.
 
         Raises:
             StoreError: if the folder can't be emptied.

@@ -235,7 +235,7 @@ class Monitor:
         self._publish_counts()
 
     def _stop_early(self, results: Sequence[Result], *, has_crashed: bool = False) -> None:
-        """End the run if its trials fail for the same reason and others are left."""
+        """End the run if its trials fail for the same reason and others are left; no-op with `keep_going`."""
         if self._early_stop is None:
             return
         why = self._early_stop.add(results, has_crashed=has_crashed)

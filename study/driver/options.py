@@ -72,7 +72,7 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
     Args:
         root: the store's folder or URL.
         tracking_uri: MLflow's address; None to publish nothing.
-        given: fields of `Options` by name.
+        given: values of options by name; only the fields of `Options` with a help text are options.
 
     Raises:
         InputError: if an option doesn't exist, isn't one of its choices, or is below its least value.

@@ -36,7 +36,11 @@ class Observation:
 
     @property
     def sums(self) -> tuple[float, float]:
-        """The two sums at w1 = 1."""
+        """The two sums at w1 = 1.
+
+        Raises:
+            ValueError: if a row of P isn't as long as x.
+        """
         first, second = (sum(p * x for p, x in zip(row, self.inputs, strict=True)) for row in self.subsets)
         return first, second
 

@@ -65,7 +65,10 @@ def product_backward(grad: Tensor, saved: Saved) -> tuple[Tensor, Tensor]:
 
 
 def _others(grad: Tensor, factors: Tensor, product: Tensor) -> Tensor:
-    """For each factor, multiply grad, [..., out, batch], by the product of the others: [..., out, in, batch]."""
+    """For each of the factors, [..., out, in, batch], multiply `grad` by the product of the others, in their shape.
+
+    `grad` and `product`, the product of all factors, are [..., out, batch].
+    """
     if factors.shape[-2] == 2:
         return factors.flip(-2).mul_(grad.unsqueeze(-2))
     if factors.device.type != "cpu":

@@ -185,7 +185,10 @@ class Unit(nn.Module, ABC):
 
     @torch.no_grad()
     def sparsity_error(self) -> Tensor:
-        """Return each trial's largest distance of an effective weight from -1, 0 or 1, [...]; NaN if one is NaN."""
+        """Return each trial's largest distance of an effective weight from the nearest of -1, 0 and 1, [...].
+
+        It is NaN if a weight is NaN. Some units override it by the mean of their matrices' errors.
+        """
         return sparsity_error(self.effective_weights())
 
     def extra_repr(self) -> str:

@@ -85,7 +85,7 @@ def _iterations(task: str, input_size: int) -> int:
 def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cell's fields for the weights' bounds, and if ``regularized`` for the out-of-bounds regulariser.
 
-    They are empty for a model without bounded weights.
+    They are empty for a model without bounded weights. With a strength of 0, the regulariser's shape is None.
     """
     if not model.has_bounds:
         return {}
@@ -98,7 +98,7 @@ def bounds(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sparsity(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for the sparsity regulariser and its schedule.
+    """Return the cell's fields for the sparsity regulariser and its schedule, by default as published for the model.
 
     They are empty for a model without bounded weights. If the strength is 0, it is the only field. Exponential scaling
     has no start and end.
@@ -134,7 +134,10 @@ def l1(model: Model, operation: str, values: Mapping[str, Any]) -> dict[str, Any
 
 
 def outward(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell's fields for an iNALU's outward regulariser and restarts; empty for other models."""
+    """Return the cell's fields for an iNALU's outward regulariser and restarts; empty for other models.
+
+    They are by default as published for the model. If the strength is None or 0, `restart_memory` is the only field.
+    """
     if not model.pushes_outward:
         return {}
     chosen = {**model.training, **values}

@@ -40,7 +40,7 @@ def _divides_around_zero(cell: ArithmeticCell) -> bool:
 
 
 def _has_zero(low: float, high: float) -> bool:
-    """Return True if 0 can be drawn, with the rounding of `study.stream.stream`."""
+    """Return True if 0 can be drawn from uniform [low, high), with the rounding of `study.stream.stream`."""
     if not low <= 0 <= high:
         return False
     start, width = np.float32(low), np.float32(high) - np.float32(low)

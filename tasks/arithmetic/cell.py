@@ -156,7 +156,11 @@ class ArithmeticCell:
 
     @property
     def network(self) -> Model:
-        """The units of the cell's network."""
+        """The units of the cell's network.
+
+        Raises:
+            KeyError: if the model is neither built in nor a registered unit.
+        """
         return model_of(self.task, self.model, self.input_size)
 
     @property
@@ -192,8 +196,8 @@ class ArithmeticCell:
         """The estimated microseconds that one trial adds to an iteration of its pack on one core, without drawing rows.
 
         It counts the rows of the batch, and those of the evaluations, spread over the iterations between evaluations.
-        Evaluations are forward passes only. A row costs the products of its inputs with each hidden unit, and the
-        hidden units.
+        Evaluations are forward passes only, a third of an update. A row costs the products of its inputs with each
+        hidden unit, the hidden units and a constant; for some models, such as the NALU, a multiple of that.
         """
         rows = self.batch_size + 2 * self.evaluation_rows / self.evaluate_every / 3
         of_row = self.hidden_size * (_PRODUCT_US * self.input_size + _HIDDEN_US) + _ROW_US
@@ -223,6 +227,8 @@ def task_of(cell: ArithmeticCell) -> ArithmeticTask:
 @lru_cache(maxsize=4096)
 def typed_cell(cell: Content) -> ArithmeticCell:
     """Return a cell of the arithmetic family with a typed field for each hyperparameter.
+
+    A `hidden_size` of None becomes 1. The ``code`` of a user-defined unit becomes a part of `model`; see `unit_key`.
 
     Args:
         cell: a hashable cell with canonical values, such as a `study.records.Cell`.

@@ -30,8 +30,8 @@ class Source(NamedTuple):
     """The range and distribution of inputs.
 
     Args:
-        range: two intervals for ``halves``; one for ``normal``; for ``benford`` one that holds all integers with the
-            same number of digits, such as 10 to 99.
+        range: one interval, or two of equal width, for uniform; two of equal width for ``halves``; one for ``normal``;
+            for ``benford`` one that holds all integers with the same number of digits, such as 10 to 99.
         distribution: one of `DISTRIBUTIONS`; None for uniform.
         mean: mean of a normal distribution before truncation; None for others.
         deviation: its standard deviation, > 0; None for others.

@@ -40,6 +40,7 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.
+        KeyError: if a unit is unknown, or its code isn't available.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -71,13 +72,14 @@ def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[s
     Args:
         cell: the trials' cell.
         arrays: arrays of one trial's `Weights`, or of several trials stacked.
-        rows: number of validation rows to use, from the first; None for all.
+        rows: number of validation rows to use, from the first, >= 1; None for all.
 
     Returns:
         ``layer 1`` and ``layer 2``, if they have gates: float32 [..., out], NaN where weights are NaN.
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.
+        KeyError: if a unit is unknown, or its code isn't available.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -123,6 +125,7 @@ def _network(cell: Content, arrays: Arrays) -> tuple[Network, bool]:
 
     Raises:
         ValueError: if the arrays don't fit the network.
+        KeyError: if a unit is unknown, or its code isn't available.
     """
     typed = typed_cell(cell)
     network = Network(

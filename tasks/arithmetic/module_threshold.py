@@ -57,7 +57,7 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
 
 
 def _mean_size(range_: Range) -> float:
-    """Compute E|x|."""
+    """Compute E|x| of a number x, uniform on the range's intervals."""
     return sum((_signed_square(high) - _signed_square(low)) / (2 * (high - low)) for low, high in range_) / len(range_)
 
 
@@ -66,12 +66,12 @@ def _signed_square(x: float) -> float:
 
 
 def _mean_square(range_: Range) -> float:
-    """Compute E[x²]."""
+    """Compute E[x²] of a number x, uniform on the range's intervals."""
     return sum((high * high + high * low + low * low) / 3 for low, high in range_) / len(range_)
 
 
 def _mean_inverse_square(range_: Range) -> float:
-    """Compute E[1 / x²]; raise ValueError if x can be 0."""
+    """Compute E[1 / x²] of a number x, uniform on the range's intervals; raise ValueError if x can be 0."""
     if any(low <= 0 <= high for low, high in range_):
         raise ValueError(
             f"operation 'div' has no success threshold where the divisor can be 0, as in {range_}; take an "

@@ -242,7 +242,7 @@ class ArithmeticTask:
             sums: shape [..., subsets, batch].
 
         Returns:
-            [..., 1, batch]; NaN for ``root`` of a negative sum.
+            [..., 1, batch]; NaN for ``root`` of a negative sum; infinite or NaN where a divisor is 0.
         """
         first, *others = (sums[..., j : j + 1, :] for j in range(self.subsets))
         match self.operation:

@@ -93,7 +93,11 @@ def _one_sided(range_: Range) -> bool:
 
 
 def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: Range) -> float:
-    """Compute E[(sum_i c_i x_i)²], where sum_i c_i x_i = sum_j ± (T - 2 a_j)."""
+    """Compute E[(sum_i c_i x_i)²], where sum_i c_i x_i = sum_j ± (T - 2 a_j); - holds for the second of ``sub``.
+
+    T is the sum of all numbers x_i, and a_j that of subset j. `groups` are masks, 0 or 1, [subsets, groups], and
+    `counts` how many numbers a group has, [groups].
+    """
     signs = np.array([1, -1]) if operation == "sub" else np.ones(len(groups), np.int64)
     coefficients = signs @ (1 - 2 * groups)
     mean = _centre(range_) * float(coefficients @ counts)
@@ -101,9 +105,10 @@ def _linear_mean(operation: str, groups: _Integers, counts: _Integers, range_: R
 
 
 def _error(operation: str, groups: _Integers, points: list[_Reals], epsilon: float) -> _Reals:
-    """Compute f(W^ε) - f(W*) on the grid of the groups' sums, one axis a group.
+    """Compute f(W^ε) - f(W*), the error of weights off by ε, on the grid of the groups' sums, one axis a group.
 
-    It evaluates formulas of the difference, since subtracting two rounded numbers would lose precision.
+    `groups` are masks, 0 or 1, [subsets, groups], and `points` are the nodes of each group's sum. Formulas of the
+    difference are evaluated, since subtracting two rounded numbers would lose precision.
     """
     sums = np.ix_(*points)
     total = _total(list(sums), points)
@@ -135,7 +140,7 @@ def _centre(range_: Range) -> float:
 
 
 def _half_gap(range_: Range) -> float:
-    """Compute half the distance between the two intervals' centres."""
+    """Compute half the distance between the two intervals' centres; 0 for one interval."""
     (low, high), (last_low, last_high) = range_[0], range_[-1]
     return (last_low + last_high - low - high) / 4
 
@@ -186,7 +191,10 @@ def _sum_moments(range_: Range, count: int, degree: int, scale: Decimal) -> list
 
 
 def _recurrence(moments: list[Decimal], nodes: int) -> list[Decimal]:
-    """Compute β_1..β_{nodes-1} of the orthogonal polynomials p_{k+1} = x p_k - β_k p_{k-1}; the α are 0."""
+    """Compute β_1..β_{nodes-1} of the polynomials p_{k+1} = x p_k - β_k p_{k-1} that are orthogonal under the moments.
+
+    There are at least 2 nodes moments, the odd ones 0, so the coefficients α of p_k are 0.
+    """
     before, now = [Decimal(0)] * len(moments), moments
     beta, squares = Decimal(0), []
     for k in range(1, nodes):

@@ -84,6 +84,9 @@ class Recurrent(Task):
         batch_size: sequences per batch.
         evaluation_rows: sequences of each length in an evaluation set.
 
+    Raises:
+        ValueError: if the subsets don't fit, or `test_lengths` is empty or has duplicates.
+
     Example:
         >>> Recurrent(operation="mul", test_lengths=(10, 20)).scores()
         {'test_score_at_10': 'test_mse_at_10', 'test_score_at_20': 'test_mse_at_20'}

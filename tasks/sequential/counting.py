@@ -121,6 +121,11 @@ class Counting(Task):
         batch_size: sequences per batch.
         evaluation_rows: sequences of each length in an evaluation set.
 
+    Raises:
+        ValueError: if `test_lengths` is empty or has duplicates, a sum has a `reading`, a batch has more images than
+            the training part, or the images are invalid.
+        OSError: if a file of images can't be read.
+
     Example:
         >>> task = Counting()
         >>> pixels, labels, window = task.draw(Stream([0], 0, Purpose.TRAIN))

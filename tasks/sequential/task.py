@@ -93,7 +93,10 @@ class ConvolutionalNetwork(nn.Module):
 
 
 def network_of_images(data: str, output_size: int = 1) -> Callable[[], nn.Module]:
-    """Return the builder of the network that reads images: small for ``digits``, else convolutional."""
+    """Return the builder of the network from an image to `output_size` numbers: a `Perceptron` for ``digits``.
+
+    For other data it is a `ConvolutionalNetwork`.
+    """
     return partial(Perceptron if data == "digits" else ConvolutionalNetwork, output_size)
 
 
@@ -303,6 +306,11 @@ class Sequential(Task):
         test_lengths: images per sequence in tests, without duplicates.
         test_orders: number of orders of the test images; errors are averaged over them.
         batch_size: sequences per batch.
+
+    Raises:
+        ValueError: if `test_lengths` is empty or has duplicates, a sequence or a batch has more images than its part,
+            or the images are invalid.
+        OSError: if a file of images can't be read.
 
     Example:
         >>> task = Sequential(operation="product")

@@ -163,6 +163,9 @@ class TimeTracking(Task):
         value_strength: weight of the critic's loss.
         entropy_strength: weight of the entropy bonus; the entropy is in nats.
 
+    Raises:
+        ValueError: if a tuple of times is empty or has duplicates, or one of `far_times` isn't among `test_times`.
+
     Example:
         >>> task = TimeTracking()
         >>> episodes = task.draw(Stream([0], 0, Purpose.TRAIN))
@@ -311,7 +314,11 @@ def _distances(side: int) -> tuple[Tensor, Tensor]:
 
 
 def _sampled(logits: Tensor, chances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return sampled actions, one-hot [episodes, actions], their log probabilities, and the entropies."""
+    """Sample an action for each row of logits [episodes, actions] by the numbers `chances`, [episodes], in [0, 1).
+
+    Returns:
+        The actions, one-hot [episodes, actions], their log probabilities, and the entropies, each [episodes].
+    """
     log_probabilities = torch.log_softmax(logits, -1)
     probabilities = log_probabilities.exp()
     place = (probabilities[:, :-1].detach().cumsum(-1) <= chances[:, None]).sum(-1, keepdim=True)

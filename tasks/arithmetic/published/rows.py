@@ -93,7 +93,7 @@ class Published:
 
 @cache
 def published() -> tuple[Published, ...]:
-    """Read every published cell.
+    """Read every published cell: those of `printed`, then those of the static study.
 
     Example:
         >>> [(row.solved, row.seeds) for row in published() if row.task == "simple" and row.model == "NMU"]
@@ -268,6 +268,8 @@ def _bounds_match(cell: ArithmeticCell, row: Published) -> bool:
 @cache
 def published_times() -> tuple[SolvedTimes, ...]:
     """Return the solved times of the published cells with regulariser and clipping, if any seed solved the task.
+
+    They have the printed mean; cells with seeds have the median instead, and the first time.
 
     Example:
         >>> next(times.first for times in published_times() if times.cell.model == "NAU" and times.first)

@@ -40,6 +40,10 @@ class ScriptTarget:
 def target(cell: ArithmeticCell) -> ScriptTarget:
     """Describe the target of a cell's trials, for its script.
 
+    Raises:
+        KeyError: if the task is unknown.
+        ValueError: if it can't be constructed from the cell's values.
+
     Example:
         >>> from tasks.arithmetic.canonical import canonical
         >>> target(canonical("arithmetic", "NMU", {})).sums

@@ -78,6 +78,9 @@ def penalties(cell: ArithmeticCell, signs: Sequence[str]) -> Iterator[str]:
     Args:
         cell: the trial's cell.
         signs: expressions of the parameters that should become -1 or 1, but not 0.
+
+    Raises:
+        ValueError: unless 0 < first strength <= last strength holds for the cell's L1 penalty.
     """
     yield from _sparsity(cell, signs)
     if cell.out_of_bounds_strength:

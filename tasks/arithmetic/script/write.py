@@ -44,6 +44,8 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
     Raises:
         InputError: if the trial's model is user-defined, its task isn't of the arithmetic family, its cell has a value
             that a study file can't have, or its curve is empty or lacks the validation or test MSE.
+        TypeError: if a number that a study file can't leave out, such as the batch size, is None.
+        ValueError: if the first strength of the L1 penalty is above the last.
     """
     trial = result.trial
     if not len(curve.iteration) or not {*_MSES} <= curve.metrics.keys():
@@ -124,7 +126,7 @@ def _checked_cell(trial: Trial) -> ArithmeticCell:
 
 
 def _wrong_value(cell: Cell) -> str | None:
-    """Return the name of a hyperparameter with an invalid value; None if all are valid."""
+    """Return the name of the first hyperparameter with an invalid value, or None; it takes every None as valid."""
     for name, value in cell.values.items():
         try:
             if value is not None:  # with lists, as in a study file
@@ -138,7 +140,7 @@ def evaluations(curve: Curve, solved_at: int | None) -> Iterator[str]:
     """Yield lines with a selection of a stored curve's evaluations, denser at the beginning.
 
     Args:
-        curve: the stored curve, with at least one evaluation.
+        curve: the stored curve, with at least one evaluation, and with validation and test MSE.
         solved_at: iteration of an evaluation to include, with the evaluation before it; None to include no such pair.
     """
     last = len(curve.iteration) - 1

@@ -145,7 +145,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithm_back(x, slope):  # type: ignore[no-untyped-def]
-    """Differentiate l: dL/dx = l̄ sign(x) / (|x| + 1e-7), where l̄ is `slope`.
+    """Differentiate l = log(|x| + 1e-7): dL/dx = l̄ sign(x) / (|x| + 1e-7), where l̄ is `slope`.
 
     At x = 0 the result is 0, or NaN if l̄ / 1e-7 isn't finite.
     """
@@ -163,7 +163,7 @@ def mix(g, a, m):  # type: ignore[no-untyped-def]
 
 @inlined
 def mix_back(y_grad, a, m, g):  # type: ignore[no-untyped-def]
-    """Differentiate y with g = σ(s): ā = ȳ g,  m̄ = ȳ (1 - g),  dL/ds = ȳ (a - m) g (1 - g)."""
+    """Differentiate y = g a + (1 - g) m, g = σ(s): ā = ȳ g,  m̄ = ȳ (1 - g),  dL/ds = ȳ (a - m) g (1 - g)."""
     return y_grad * g, y_grad * (type(g)(1) - g), squash_back(g, y_grad * a - y_grad * m)
 
 
@@ -178,7 +178,7 @@ def _sign(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
-    """Differentiate min(|s|, |1 - s|), or w² (1 - s)², with s = |w| for NAU and w for NMU; 0 at kinks; float32."""
+    """Differentiate min(|s|, |1 - s|), or w² (1 - s)² if squared; s = |w| for NAU, else w; 0 at kinks; float32."""
     half, one, two = np.float32(0.5), np.float32(1), np.float32(2)
     size = abs(w) if of_nau else w
     if squared:
@@ -188,7 +188,10 @@ def sparsity_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
 
 @inlined
 def out_of_bounds_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
-    """Differentiate relu(|w - c| - r), or its square, with bounds c - r and c + r; 0 within them; float32."""
+    """Differentiate relu(|w - c| - r), or its square; 0 within the bounds c - r and c + r; float32.
+
+    c = 0 and r = 1 for NAU, else c = r = 1/2.
+    """
     half, one, two, zero = np.float32(0.5), np.float32(1), np.float32(2), np.float32(0)
     offset = w if of_nau else w - half
     excess = abs(offset) - (one if of_nau else half)
@@ -218,14 +221,18 @@ def larger(a, b):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_strength(iteration, start, length, full, exponential):  # type: ignore[no-untyped-def]
-    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if exponential; float64."""
+    """Compute λ(t) = λ̂ clip((t - start) / length, 0, 1), or λ̂ (1 - exp(-1e-5 t)) if exponential; float64.
+
+    t is `iteration`, and λ̂ is `full`.
+    """
     return _scaled_strength(full, min(max((iteration - start) / length, 0.0), 1.0), iteration, exponential)
 
 
 @inlined
 def sparsity_strength_in_float32(iteration, start, inverse_length, full, exponential):  # type: ignore[no-untyped-def]
-    """Compute λ(t) in a CUDA kernel; `iteration` and `start` are uint64, `exponential` bool, the others float32.
+    """Compute λ as `sparsity_strength` does, in a CUDA kernel, with 1 / length as `inverse_length`.
 
+    `iteration` and `start` are uint64, `exponential` is bool, the other arguments and the result are float32.
     While λ grows, it differs from `sparsity_strength` by float32 rounding, so replacing one by the other would
     change results. Kernels avoid float64: many GPUs compute it at 1/32 of the speed of float32 or slower.
     """
@@ -291,7 +298,7 @@ clip = clamp
 
 @inlined
 def combine(operation, first, last):  # type: ignore[no-untyped-def]
-    """Apply the operation to the first and last subset's sums; for ADD and MUL, return the first, to start `fold`."""
+    """Compute a - b, a / b, a² or sqrt(a) of the first and last subset's sums; for ADD and MUL a, to start `fold`."""
     if operation == SUB:
         return first - last
     if operation == DIV:

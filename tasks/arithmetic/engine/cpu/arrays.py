@@ -47,7 +47,7 @@ def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
     Args:
         inputs: numbers in a row.
         most_bytes: largest size of a block's inputs.
-        rows: number of rows to process.
+        rows: number of rows to process, >= 1.
 
     Example:
         >>> block_rows(100, 64 * 1024, 128), block_rows(400, 64 * 1024, 128)
@@ -88,7 +88,7 @@ class CpuArrays:
         self._groups_cache: dict[tuple[str, bytes], tuple[Groups, Sizes]] = {}
 
     def _lay_out(self, trials: int) -> npt.NDArray[np.int64]:
-        """Move all parameters and moments into flat arrays, and return each trial's position."""
+        """Move all parameters and moments into flat arrays, and return each trial's start in them, int64 [trials]."""
         at, total = np.empty(trials, np.int64), 0
         steps = [padded(part.parameters, LANES) for part in self._parts]  # each trial starts at a full vector
         for places, step in zip(self._places, steps, strict=True):
@@ -131,7 +131,7 @@ class CpuArrays:
         return x, which, block
 
     def _groups(self, name: str, which: npt.NDArray[np.int64], same_rows: Any, *most: int) -> tuple[Groups, Sizes]:
-        """Return the groups of the trials at the places `which`, cached by name and places."""
+        """Return the groups of the trials at the places `which` and their arrays' sizes, cached by name and places."""
         key = (name, which.tobytes())
         groups = self._groups_cache.get(key)
         if groups is None:

@@ -60,7 +60,14 @@ class FusedEngine(ArithmeticEngine):
         self._threads = threads
 
     def prepare(self, cell: Cell) -> None:
-        """Compile the loops unless they are on disk, evaluation and training in a process each, and load them."""
+        """Compile the loops unless they are on disk, evaluation and training in a process each, and load them.
+
+        Loading trains a trial of the cell for a moment.
+
+        Raises:
+            ValueError: if the cell's success threshold can't be computed.
+            OSError: if the second process can't be started.
+        """
         if not self.is_compiled(cell):
             with FreshProcess(is_quiet=True) as other:
                 other.prepare(compile_evaluation)

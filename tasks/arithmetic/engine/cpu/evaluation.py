@@ -21,7 +21,7 @@ def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, p
         rows: evaluation rows, float32 [ranges, planes, blocks, n, block or more]; a second plane has their logarithms.
         of_range: index of each trial's range, int64 [trials].
         count: number of evaluation rows.
-        weight: parameters of all trials.
+        weight: parameters of all trials, flat, float32.
         scratch: `Scratch` for blocks of these rows.
         part: scratch, float32 [1, 1].
         total: added to, float64 [trials].
@@ -58,7 +58,7 @@ def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, p
 
 @entry
 def sparsity_errors(tables, groups, weight, scratch, errors):  # type: ignore[no-untyped-def]
-    """Write the sparsity error of each trial of some groups into `errors`, float32 [trials]."""
+    """Write the sparsity error of each trial of some groups into `errors`, float32 [trials]; NaN if a weight is NaN."""
     begin = 0
     for g in range(len(groups.ends)):
         end = groups.ends[g]

@@ -33,6 +33,9 @@ PRODUCTS = {AFFINE: (1, 0, 0), NMU: (0, 0, 1), NAC_MUL: (0, 1, 0), NALU: (2, 1, 
 def planes_of(models: Iterable[Model]) -> int:
     """Count the planes of evaluation rows: 1, or 2 with logarithms, if a model's first layer multiplies them.
 
+    Raises:
+        KeyError: if the fused engines don't support the unit of a first layer.
+
     Example:
         >>> from tasks.arithmetic import MODELS
         >>> planes_of([MODELS["NMU"], MODELS["NAC-mul"]]), planes_of([MODELS["NMU"], MODELS["NALU"]])
@@ -77,7 +80,7 @@ def _view(rows, first, count):  # type: ignore[no-untyped-def]
 
 @forced
 def _hidden_row(code, rows):  # type: ignore[no-untyped-def]
-    """Return the first row of the hidden values: that of the sums that they are or overwrite, else a spare one."""
+    """Return the hidden values' first row: that of the sums that they equal or overwrite, else a spare one."""
     if code.family == AFFINE and code.activation == PLAIN:
         return rows.sums
     if code.family == NAC_MUL:
@@ -106,7 +109,7 @@ def hidden_slopes(code, rows, outputs):  # type: ignore[no-untyped-def]
 
 @internal
 def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
-    """Write the hidden values, given the sums by `stacks.multiply_stack`, some of which they overwrite.
+    """Write the hidden values, [outputs, columns], from the sums of `stacks.multiply_stack`; they may overwrite sums.
 
     Args:
         code: the layer's unit.
@@ -135,7 +138,7 @@ def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
 
 @internal
 def to_sums(code, layer, rows, x, ones):  # type: ignore[no-untyped-def]
-    """Compute the gradients of the sums from those of the hidden values, and add the gradients that bypass the sums.
+    """Compute the gradients of the sums from those of the hidden values, and add to those of the bias and NMU weights.
 
     Args:
         code: the layer's unit.

@@ -176,7 +176,7 @@ def copy(source, to):  # type: ignore[no-untyped-def]
 
 @internal
 def back_to_inputs(w, z_grad, x_grad):  # type: ignore[no-untyped-def]
-    """Add Wᵀ z̄ to x_grad."""
+    """Add Wᵀ z̄ to x_grad [in or 0, batch]; W is [out, in] and z̄, `z_grad`, [out, batch]."""
     for i in range(x_grad.shape[0]):
         for o in range(w.shape[0]):
             _add_times(w[o, i], z_grad[o], x_grad[i])
@@ -207,7 +207,10 @@ def nmu_forward(w, x, before, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def _products(w, o, x, before, product):  # type: ignore[no-untyped-def]
-    """Write the products of factors 0..i-1 into `before`, and the product of all factors into `product`."""
+    """Multiply the factors W_oi (x_i - 1) + 1 of output o: all into `product` [batch], those before i into `before`[i].
+
+    W is [out, in], x [in or more, batch], and `before` [in, batch].
+    """
     product[:] = w.dtype.type(1)
     for i in range(w.shape[1]):
         _next_product(w[o, i], x[i], before[i], product)
@@ -287,7 +290,7 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
-    """Add Wᵀ z̄ sign(x) / (|x| + 1e-7) to x_grad; `spare` is scratch."""
+    """Add Wᵀ z̄ sign(x) / (|x| + 1e-7) to x_grad; W is [out, in], z̄ [out, batch], the scratch `spare` [in, batch]."""
     spare[:] = 0
     back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):

@@ -200,7 +200,10 @@ def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
 
 @internal
 def sparsity_error(code, layer):  # type: ignore[no-untyped-def]
-    """Compute the largest distance of an effective weight from -1, 0 or 1; NaN if one is NaN, 0 without a layer."""
+    """Compute the largest distance of a weight from the nearest of -1, 0 and 1; NaN if one is NaN, 0 without a layer.
+
+    It takes effective weights, without gates and biases.
+    """
     if code.family == NOTHING:
         return np.float32(0)
     worst = _largest_distance(_flat(layer, layer.first))

@@ -33,7 +33,10 @@ from tasks.arithmetic.engine.cpu.update import update
 
 @forced
 def _draw(tables, groups, scratch, g, source, iteration, row, batch):  # type: ignore[no-untyped-def]
-    """Draw a block of rows for a group and transpose it, with logarithms if a trial multiplies them."""
+    """Draw a block of the batch's rows, from `row` on, for group g, and transpose it into the scratch arrays.
+
+    The same for its logarithms, if a trial of the group multiplies them.
+    """
     s = groups.order[groups.ends[g] - 1]
     low, second, width = source.low[s, 0], source.low[s, 1], source.width[s]
     n, block = tables.inputs, scratch.block
@@ -53,7 +56,10 @@ def _slopes(guess, targets, scale, slope):  # type: ignore[no-untyped-def]
 
 @forced
 def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no-untyped-def]
-    """Add a block's contribution to the gradients of a group's trials."""
+    """Add a block's part of the MSE's gradients to those of the trials at positions first <= t < last of the groups.
+
+    The block has the batch's rows from `row` on; rows past the batch's end have no slope.
+    """
     x, logs = inputs_of(scratch, scratch.x, tables.inputs), inputs_of(scratch, scratch.logs, tables.inputs)
     slope = scratch.y_grad[0]
     scale = np.float32(2 / batch)
@@ -79,7 +85,7 @@ def _learn(tables, groups, scratch, first, last, row, batch):  # type: ignore[no
 
 @forced
 def _move(tables, groups, scratch, begin, end, iteration, corrections, weight, first, second):  # type: ignore[no-untyped-def]
-    """Update the parameters of a group's trials once."""
+    """Update once the parameters of the trials at positions begin <= t < end of the groups."""
     settled = min(iteration, len(corrections) - 1)
     c1, c2 = corrections[settled, 0], corrections[settled, 1]
     for t in range(begin, end):

@@ -54,7 +54,10 @@ def _numbers(builder: Any, first: Any, count: int, step: int = 1) -> list[Any]:
 
 
 def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
-    """Make the kernel for some outputs and vectors of columns: z[o:, b:] = sum over i in [start, stop) of W x."""
+    """Make the kernel tile(z, w, x, o, b, start, stop): z_ob = sum over start <= i < stop of W_oi x_ib, written.
+
+    It takes `outputs` rows from o on, and `vectors` * LANES columns from b on.
+    """
 
     @intrinsic  # type: ignore[untyped-decorator]
     def tile(typing: Any, z: Any, w: Any, x: Any, o: Any, b: Any, start: Any, stop: Any) -> Any:
@@ -77,7 +80,7 @@ def _tile(outputs: int, vectors: int) -> Callable[..., Any]:
 
 
 def _add_products(builder: Any, places: Sequence[Any], left: Sequence[Any], right: Sequence[Any]) -> None:
-    """Add the product of each pair from the left and the right to its sum."""
+    """Add a b to the sum in each of `places`, for every vector a of `left` and, innermost, every b of `right`."""
     pairs = [(a, b) for a in left for b in right]
     for place, (a, b) in zip(places, pairs, strict=True):
         builder.store(multiply_add(builder, a, b, builder.load(place)), place)
@@ -130,7 +133,10 @@ def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
 
 
 def _deep(outputs: int, vectors: int) -> Callable[..., Any]:
-    """Make the kernel that adds g x^T to d[o:, i:] for some outputs and vectors of features."""
+    """Make the kernel deep(d, g, transposed, o, i): d_oi += sum_b g_ob transposed_bi.
+
+    It takes `outputs` rows from o on, and `vectors` * LANES features from i on.
+    """
 
     @intrinsic  # type: ignore[untyped-decorator]
     def deep(typing: Any, d: Any, g: Any, transposed: Any, o: Any, i: Any) -> Any:
@@ -235,9 +241,9 @@ def transpose(to, x):  # type: ignore[no-untyped-def]
 
 
 def _dots(outputs: int, features: int) -> Callable[..., Any]:
-    """Make the kernel that adds the inner products of some rows of g and x to d, for 1 or a multiple of 4 pairs.
+    """Make the kernel dots(d, g, x, o, i, g_row, x_row): d[o + m, i + k] += sum_b g[g_row + m, b] x[x_row + k, b].
 
-    It adds to d from [o, i] on. Rows of g start at g_row, rows of x at x_row.
+    It takes m < outputs and k < features; these pairs must be 1 or a multiple of 4.
     """
     pairs = outputs * features
 
@@ -275,7 +281,10 @@ _dots_2_deep, _dots_1x4, _dots_1x1 = _dots(2, _DEEP_FEATURES), _dots(1, 4), _dot
 
 @compiled
 def add_dots(d, g, x, first):  # type: ignore[no-untyped-def]
-    """Add the gradient of a product, like `add_outer` without a transposed copy, for features from `first` on."""
+    """Add d_oi += sum_b g_ob x_ib for i >= first, like `add_outer` but without a transposed copy of x.
+
+    d is [outputs, features], g [outputs, rows], x [features or more, rows or more].
+    """
     outputs, features = d.shape
     tiled = features - (features - first) % _DEEP_FEATURES
     # Features are the outer loop: g's few rows stay in the first-level cache, x's may not.
@@ -308,5 +317,5 @@ def add_sums(d, o, ones, g):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_squares(d, g):  # type: ignore[no-untyped-def]
-    """Add the squares of the first row of g to d_00."""
+    """Add the sum of the squares of g's first row to d_00."""
     _dots_1x1(d, g, g, 0, 0, 0, 0)

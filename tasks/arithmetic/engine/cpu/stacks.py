@@ -15,7 +15,10 @@ from tasks.arithmetic.engine.cpu.simd import matrix, vector
 
 @forced
 def set_weights_of(tables, groups, scratch, weight, first, last):  # type: ignore[no-untyped-def]
-    """Compute the effective weights of some trials of a group."""
+    """Write to `scratch` the effective weights of the trials at positions first <= t < last of the groups' order.
+
+    `weight` has the parameters of all trials, flat.
+    """
     for t in range(first, last):
         s = groups.order[t]
         k = tables.shape[s]
@@ -27,7 +30,7 @@ def set_weights_of(tables, groups, scratch, weight, first, last):  # type: ignor
 
 @forced
 def clear_gradients_of(tables, groups, scratch, first, last):  # type: ignore[no-untyped-def]
-    """Zero the gradients of the effective weights of some trials of a group."""
+    """Zero the gradients of the effective weights of the trials at positions first <= t < last of the groups' order."""
     for t in range(first, last):
         s = groups.order[t]
         codes = tables.codes[tables.shape[s]]
@@ -66,7 +69,10 @@ def next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
 
 @forced
 def multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no-untyped-def]
-    """Write the sums of all trials of a stack to the room: those with inputs x, then those with logarithms."""
+    """Write the sums W x of all trials of a stack to `scratch.room`, [rows of sums, block], then those with logarithms.
+
+    x and its logarithms are [n or more, block or more].
+    """
     n, block = tables.inputs, scratch.block
     s = groups.order[stack.first]
     w = matrix(scratch.weights, groups.sums[s] * n, stack.sums, n)
@@ -78,7 +84,7 @@ def multiply_stack(tables, groups, scratch, stack, x, logs):  # type: ignore[no-
 
 @forced
 def add_stack(tables, groups, scratch, stack):  # type: ignore[no-untyped-def]
-    """Add to the gradients of the stacked weights of all trials of a stack."""
+    """Add to the stacked weights' gradients of all trials of a stack: dL/dW += z̄ xᵀ, from the sums' gradients z̄."""
     n, block = tables.inputs, scratch.block
     s = groups.order[stack.first]
     d = matrix(scratch.gradients, groups.sums[s] * n, stack.sums, n)
@@ -111,7 +117,7 @@ def predict(first, second, front, back, rows, at, x, y):  # type: ignore[no-unty
         back: second `Layer`.
         rows: `Rows` of the first layer.
         at: place of the second layer's rows in their room.
-        x: inputs.
+        x: inputs, [n or more, block or more].
         y: outputs, [1, block]; written.
     """
     from_sums(first, front, rows, x)

@@ -51,7 +51,7 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def collect(t, x, w, a, e):
-        """Add the other slices' sums to those of the first, and multiply the products."""
+        """Sum the slices' sums over subsets into e, and over features into a; multiply their products into a."""
         for j in range(subsets):
             e[j] = x[np.uint64(at_subset_sums + j * rows) + t]
             for part in range(1, slices):

@@ -87,7 +87,8 @@ class GpuEngine(ArithmeticEngine):
         """Compile the cell's kernels by one update of a trial; a no-op without a device, unless emulated.
 
         Raises:
-            DeviceError: if the device doesn't suit the engine, or no kernel can be made for it.
+            ValueError: if the cell's success threshold can't be computed.
+            DeviceError: if the device or its memory doesn't suit the engine, or no kernel can be made for it.
         """
         if self._emulated or torch.cuda.is_available():
             self.start(Pack((Trial(cell, 0),)), device=self.devices[0]).advance(0.0)

@@ -68,6 +68,9 @@ def new_layout(shape: Shape) -> Layout:
 
     The rows are a power of two, less than twice the batch if above 16. With 16 rows a trial may take more memory, which
     `refusal` checks.
+
+    Raises:
+        ValueError: for some shapes with more inputs than `MOST_INPUTS`.
     """
     most = max(_LEAST_ROWS, 1 << (shape.batch - 1).bit_length())
     rows = min(_MOST_ROWS, most)

@@ -203,9 +203,10 @@ def _nmu_second(layout: Layout) -> RowLayer:
 
 
 def _product(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
-    """Make the functions of prod_o (w_o (u_o - 1) + 1) and of its gradient, for weights at `at` and sums at `at_z`.
+    """Make the functions of prod_o (w_o (u_o - 1) + 1) and of its gradient, for weights in shared memory from `at` on.
 
-    With `add`, the hidden units' gradients are added to, else written.
+    The factors o are those of the hidden units, and the weights' gradients are added to z from `at_z` on. With `add`,
+    the hidden units' gradients are added to, else written.
     """
 
     @inline
@@ -246,7 +247,7 @@ def _power(hidden: int, at: int, at_z: int, *, add: bool) -> tuple[Any, Any]:
 
     @inline
     def backward(w, u, left, slope, u_grad, z):
-        """Compute the gradients from `slope`, the slope of the exponent."""
+        """Add dL/dw to z, and write or add dL/du to `u_grad`; `slope` is the loss's slope by the exponent."""
         for o in range(hidden):
             z[at_z + o] = multiply_add(slope, left[o], z[at_z + o])
             back = logarithm_back(u[o], w[np.uint64(at + o)] * slope)
@@ -271,7 +272,7 @@ def _nac_mul_second(layout: Layout) -> RowLayer:
 
 
 def _gated_second(layout: Layout) -> RowLayer:
-    """Make the second layer of a NALU or a gated NAU/NMU: y = g a + (1 - g) m."""
+    """Make the second layer of a NALU or a gated NAU/NMU: y = g a + (1 - g) m, a the sum, m the product, g the gate."""
     code, hidden, at = layout.shape.second, layout.shape.hidden, layout.at_second
     is_power = code.family == NALU
     # A NALU with shared weights uses the same weights in its product as in its sum.

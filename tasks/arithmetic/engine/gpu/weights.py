@@ -74,7 +74,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def place(t):
-        """Return the place of the thread's first parameter among those of the second layer and the biases."""
+        """Return the place of the thread's second-layer weight or bias among a trial's parameters."""
         if t < np.uint64(hidden):
             return np.uint64(of_second) + t
         if t == np.uint64(hidden):
@@ -83,7 +83,7 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 
     @inline
     def owned(t):
-        """Count a thread's parameters of the second layer, or biases."""
+        """Count the parameters of the thread's second-layer weight, 1 for a bias, and 0 for neither."""
         if t < np.uint64(hidden):
             return kinds_2
         if bias_2 and t == np.uint64(hidden):
@@ -225,7 +225,7 @@ def _new_own(layout: Layout, first: Weight, put_first: Any) -> Any:
 
     @inline
     def summed(s, e, row):
-        """Sum the parts of a weight's gradient, for weight e and the slopes from `row` on."""
+        """Sum the gradient of weight e = o features + i over the parts: s[part, row + o, i]."""
         at = np.uint64(row * features) + e
         total = s[at]
         for k in range(1, parts):

@@ -12,6 +12,8 @@ def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
     The factor of hidden unit i is W2_i (z_i - 1) + 1, evaluated with every input at the inputs' mean. Rows get the sign
     for which z_i >= 0, except two: those whose factors with the other sign, 1 - W2_i (|z_i| + 1), are lowest.
 
+    With the other sign, a factor is negative only if W2_i (|z_i| + 1) > 1; otherwise it just starts smaller.
+
     An NMU keeps the number of its negative factors, and with four or more is never solved
     (tasks/docs/results/hidden-size/README.md).
 

@@ -53,7 +53,12 @@ class TorchEngine(ArithmeticEngine):
         return 4 * (trials * (batch + targets + weights) + shared) / 2**20
 
     def trials_at_once(self, cell: Cell) -> int | None:
-        """Count the trials that fit into 80 % of the GPU's free memory, >= 1, by training a few; None without a GPU."""
+        """Count the trials that fit into 80 % of the GPU's free memory, >= 1, by training a few; None without a GPU.
+
+        Raises:
+            ValueError: if the cell's success threshold can't be computed.
+            DeviceMemoryError: if the GPU has no room for 20 trials.
+        """
         if not torch.cuda.is_available():
             return None
 
@@ -87,7 +92,7 @@ class TorchTraining(ArithmeticTraining):
         super().__init__(engine, pack, device, checkpoint)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update.
+        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
         Raises:
             DeviceMemoryError: if the GPU runs out of memory.

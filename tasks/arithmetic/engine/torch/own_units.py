@@ -39,8 +39,9 @@ class OwnUnitsEngine(TorchEngine):
         """Import the units, and compile the optimiser's step, by training a trial of the cell for a moment.
 
         Raises:
-            InputError: if the code can't be loaded, or can't train the cell.
+            InputError: if the code can't be loaded.
             OSError: if the copy of the code can't be written.
+            ValueError: if the cell's success threshold can't be computed. A unit's own errors are raised as they are.
         """
         self._import()
         super().prepare(cell)

@@ -76,6 +76,9 @@ class Penalties:
 
         Returns:
             Each penalty and its strength, which may be 0; empty if nothing is penalised in this iteration.
+
+        Raises:
+            ValueError: unless 0 < first strength <= last strength holds for the cell's L1 penalty.
         """
         if self._is_plain:
             return []
@@ -96,7 +99,11 @@ class Penalties:
         return [(penalty, strengths) for penalty, strengths in terms if penalty is not None]
 
     def limit_gradients(self) -> None:
-        """Limit each trial's gradient in place, if the cell has a limit."""
+        """Limit each trial's gradient in place, if the cell has a limit: first its norm, then its elements.
+
+        Raises:
+            ValueError: if a limit isn't above 0.
+        """
         if self._limits:
             self._limit_gradients()
 

@@ -64,7 +64,11 @@ def sparsity_strengths(rule: UpdateRule, iteration: int) -> npt.NDArray[np.float
 def compiled_step(  # type: ignore[no-untyped-def]
     optimizer, weight, gradient, first, second, ends, share, low, high, rate, strength, squared, momentum, c1, c2
 ):  # fmt: skip
-    """Make the step of `step_compiled`, on one-dimensional arrays; weights and moments are moved, gradients zeroed."""
+    """Make the step of `step_compiled` on flat arrays: move weights and moments in place, and zero the gradients.
+
+    Numbers lie parameter by parameter, then trial by trial; `ends`, `share`, `low` and `high` are [parameters], `rate`
+    and `strength` [trials].
+    """
     trials = len(rate)
     at = 0
     for p in range(len(ends)):
@@ -131,7 +135,7 @@ def step_torch(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArr
 
 
 def _spread(rule: UpdateRule, of_parameter: npt.NDArray[np.float32], of_trial: Any, device: torch.device) -> Tensor:
-    """Compute the products of a number of each parameter and a number of each trial, in the flat arrays' layout."""
+    """Repeat the product of_parameter[p] of_trial[s] for each number of parameter p of trial s, as a flat array."""
     of_trial = torch.as_tensor(of_trial, device=device)
     sizes = np.diff(rule.ends, prepend=0).tolist()
     parts = [
@@ -147,7 +151,7 @@ def _rounded(number: float) -> float:
 
 
 def _sparsity_slope(w: Tensor, *, squared: bool) -> Tensor:
-    """Compute `formulas.sparsity_slope` of clipped weights."""
+    """Differentiate min(|w|, 1 - |w|), or w² (1 - |w|)² if squared, for clipped weights w of any shape."""
     a = w.abs()
     if squared:
         return 2 * w * (1 - a) * (1 - 2 * a)

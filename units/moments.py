@@ -247,7 +247,7 @@ def nmu_gradient(
 
 
 def _nmu_factor(hidden: int, weight_variance: float, input_variance: float, input_mean: float) -> float:
-    """Return the second moment of W z + 1 - W for E[W] = 1/2; raise ValueError unless H >= 1, V >= 0 and v >= 0."""
+    """Return E[(W z + 1 - W)²] for an input z and E[W] = 1/2; raise ValueError unless H >= 1, V >= 0 and v >= 0."""
     _require_weights(hidden, weight_variance)
     _require_inputs(input_variance, 1, "final")
     return input_mean + (weight_variance + 0.25) * (input_variance + (input_mean - 1) ** 2)

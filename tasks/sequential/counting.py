@@ -176,7 +176,7 @@ class Counting(Task):
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return validation errors, test errors by length, accuracy if length 1 is tested, and the sparsity error."""
+        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and the sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),
@@ -201,7 +201,7 @@ class Counting(Task):
         return replace(self, test_lengths=(1, self.train_length) if self.train_length > 1 else (1,))
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw sequences: images, labels [batch, length], and indices of each sequence's images."""
+        """Draw sequences: images, labels, and the index of each label's image; the last two are [batch, length]."""
         part, shape = self._part("train").on_device(), (self.batch_size, self.train_length)
         chosen = stream.batch(len(part.labels), self.batch_size * self.train_length)
         places = torch.arange(len(chosen)).reshape(shape)

@@ -367,7 +367,7 @@ class Sequential(Task):
         return _usable(self.images, part, self.operation)
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return validation errors; at each test length the MSE and two relative errors; and the sparsity error."""
+        """Return the metrics: validation errors, MSE and two relative errors by test length, and the sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),
@@ -391,7 +391,7 @@ class Sequential(Task):
         return stream.permutation(images)[: windows * self.train_length].reshape(windows, self.train_length)
 
     def draw(self, stream: Stream, *setup: Any) -> tuple[Tensor, ...]:
-        """Draw sequences: images, labels [batch, length], and indices of each sequence's images."""
+        """Draw sequences: images, labels, and the index of each label's image; the last two are [batch, length]."""
         (windows,) = setup
         part = self._part("train").on_device()
         chosen = windows.index_select(0, stream.batch(len(windows), self.batch_size))

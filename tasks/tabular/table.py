@@ -110,7 +110,12 @@ def read_table(
 
 
 def _lines(path: Path) -> _Lines:
-    """Yield the header and each row that isn't blank, with its line number; raise ValueError for an invalid file."""
+    """Yield the line number and the fields of the header, then of each row that isn't blank.
+
+    Raises:
+        ValueError: if the file isn't UTF-8 or CSV, or its header is invalid.
+        OSError: if the file can't be read.
+    """
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")

@@ -102,7 +102,7 @@ def _round_up(counts: Any) -> Any:
 
 
 def _factors(codes: Any) -> npt.NDArray[np.int64]:
-    """Count the stored factors of each weight: 2 for each NAC of the unit, else 0."""
+    """Count the stored factors of a weight of each unit in `codes`: 2 for each NAC of the unit, else 0."""
     separate = (codes["family"] == NALU) & ~codes["shared"]
     return np.where(codes["weights"] == NAC, np.where(separate, 4, 2), 0).astype(np.int64)
 

@@ -162,7 +162,10 @@ def clear_gradients(code, layer):  # type: ignore[no-untyped-def]
 
 @internal
 def get_gradients(code, layer, p, p_grad):  # type: ignore[no-untyped-def]
-    """Write the parameters' gradients to `p_grad`, from those of the effective weights; a no-op for NOTHING."""
+    """Write the gradients of the parameters p to `p_grad`, from those of the effective weights; a no-op for NOTHING.
+
+    Of a NALU with shared weights, the sum of both gradients overwrites the first.
+    """
     if code.family == NOTHING:
         return
     size = layer.inputs * layer.outputs

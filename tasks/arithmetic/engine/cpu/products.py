@@ -46,7 +46,7 @@ _SQUARE = 8
 
 
 def _numbers(builder: Any, first: Any, count: int, step: int = 1) -> list[Any]:
-    """Return consecutive indices from a first one, in steps."""
+    """Return the `count` indices first, first + step, first + 2 step, ..."""
     return [builder.add(first, ir.Constant(INT, step * k)) for k in range(count)]
 
 

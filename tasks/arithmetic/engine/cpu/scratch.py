@@ -102,7 +102,7 @@ def inputs_of(scratch, numbers, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def transposed_of(scratch, numbers, n):  # type: ignore[no-untyped-def]
-    """View the transposed inputs, or their logarithms, as [block, features]."""
+    """View the transposed inputs, or their logarithms, as [block, n rounded down to a multiple of `LANES`]."""
     return matrix(numbers, 0, scratch.block, n - n % LANES)
 
 

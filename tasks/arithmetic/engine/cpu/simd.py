@@ -29,7 +29,7 @@ INT = ir.IntType(64)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def vector(typing: Any, numbers: Any, start: Any, length: Any) -> Any:
-    """View a part of a one-dimensional array, without bounds checks."""
+    """View `length` numbers of a one-dimensional array, from `start` on, without bounds checks."""
     kind = types.Array(numbers.dtype, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -41,7 +41,7 @@ def vector(typing: Any, numbers: Any, start: Any, length: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def matrix(typing: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
-    """View a part of a one-dimensional array as a matrix; numpy's reshape would cost a call."""
+    """View a one-dimensional array from `start` on as [rows, columns]; numpy's reshape would cost a call."""
     kind = types.Array(numbers.dtype, 2, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -130,7 +130,7 @@ def fold(builder: Any, first: Any, second: Any) -> Any:
 
 
 def halves(builder: Any, vector: Any) -> Any:
-    """Add the lower half of a vector to the upper half."""
+    """Return the sum of a vector's lower and upper half, a vector of half the length."""
     half = vector.type.count // 2
     low, high = mask(range(half)), mask(range(half, 2 * half))
     return builder.fadd(builder.shuffle_vector(vector, vector, low), builder.shuffle_vector(vector, vector, high))

@@ -141,7 +141,10 @@ def back_of(first, second, front, back, rows, at, x, y, y_grad, ones):  # type: 
 
 @forced
 def targets_of(tables, groups, scratch, t, first, x):  # type: ignore[no-untyped-def]
-    """Write a trial's targets, unless they equal those of its predecessor in the group."""
+    """Write the targets of the trial at position t of the groups to `scratch.targets`, given the inputs x.
+
+    A no-op if they equal those of its predecessor in its group, which starts at position `first`.
+    """
     s = groups.order[t]
     if t == first or groups.target[s] != groups.target[groups.order[t - 1]]:
         kind = tables.shapes[tables.shape[s]]

@@ -28,7 +28,7 @@ def nac_weight_forward(weight_hat, mask_hat, size, mask, w):  # type: ignore[no-
 def nac_weight_backward(size, mask, w_grad, weight_hat_grad, mask_hat_grad):  # type: ignore[no-untyped-def]
     """Differentiate W by its factors' arguments: dL/dŴ = W̄ (1 - tanh²(Ŵ)) σ(M̂),  dL/dM̂ = W̄ tanh(Ŵ) σ(M̂) (1 - σ(M̂)).
 
-    Both are written.
+    Both are written; `size` and `mask` are the factors tanh(Ŵ) and σ(M̂).
     """
     for k in range(len(w_grad)):
         weight_hat_grad[k], mask_hat_grad[k] = nac_weight_back(size[k], mask[k], w_grad[k])
@@ -43,7 +43,7 @@ def sigmoid_weight_forward(weight_hat, w):  # type: ignore[no-untyped-def]
 
 @compiled
 def sigmoid_weight_backward(w, w_grad, weight_hat_grad):  # type: ignore[no-untyped-def]
-    """Differentiate W: dL/dŴ = W̄ W (1 - W), written."""
+    """Differentiate W = σ(Ŵ): dL/dŴ = W̄ W (1 - W), written."""
     for k in range(len(w)):
         weight_hat_grad[k] = squash_back(w[k], w_grad[k])
 

@@ -240,7 +240,7 @@ def round_keys(seeds: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
 
 
 def chunks(rows: int) -> int:
-    """Count the chunks of evaluation rows; each takes a block of threads."""
+    """Count the chunks of up to `EVALUATED_ROWS` evaluation rows; each takes a block of threads."""
     return -(-rows // EVALUATED_ROWS)
 
 

@@ -159,7 +159,11 @@ class Layout:
         self._place()
 
     def _share_outer(self, on_inputs: int) -> None:
-        """Share outputs and rows among the threads to minimise the work of the slowest."""
+        """Set the shares of outputs and rows that minimise the work of the slowest thread, given the sums of inputs.
+
+        Raises:
+            ValueError: if no share fits the threads; see `new_layout`.
+        """
         hidden = self.shape.hidden
         if not on_inputs and not self.logs:  # no weight gradient is a product of slopes and inputs
             self.outputs = self.input_groups = self.groups = self.log_slopes = 0

@@ -125,7 +125,10 @@ def _new_load_and_store(layout: Layout) -> tuple[Any, Any]:
 
 
 def _new_put_first(layout: Layout) -> Any:
-    """Make the function that writes first-layer weight e, 0 <= e < hidden * features, to shared memory."""
+    """Make put_first(w, e, of_sum, of_gate, of_product), which writes a first-layer weight to shared memory.
+
+    It is weight e, 0 <= e < hidden * features; the other numbers are its effective values, see `Weight`.
+    """
     hidden, features, input_sums = layout.shape.hidden, layout.features, layout.input_sums
     gates, own_products = layout.shape.first.family in (NALU, GATED), layout.own_products
     at_weights, weight_rows = layout.at_weights, layout.weight_rows
@@ -144,7 +147,7 @@ def _new_put_first(layout: Layout) -> Any:
 
 
 def _new_put_small(layout: Layout, second: Weight) -> Any:
-    """Make the function that writes the thread's second-layer weight or bias to shared memory."""
+    """Make put_small(t, w, p2, f2), which writes the thread's second-layer weight or bias to shared memory."""
     shape, hidden, matrices = layout.shape, layout.shape.hidden, effective(layout.shape.second)
     bias_1, bias_2 = has_bias(shape.first), has_bias(shape.second)
     at_second, at_bias, at_bias_2 = layout.at_second, layout.at_first_bias, layout.at_second_bias

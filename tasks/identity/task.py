@@ -142,7 +142,7 @@ class Identity(Task):
         return (outputs - batch[1]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        """Return the absolute error at each of 41 numbers, and its means at ±10 and ±20; for fewer rows only the mean."""
+        """Return the absolute errors at 41 numbers, and their means at ±10 and at ±20; for fewer rows only the mean."""
         errors = (outputs - batch[1]).abs().squeeze(-1)
         if len(errors) < len(_NUMBERS):
             return {"error": errors.mean()}

@@ -176,7 +176,7 @@ class Counting(Task):
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and the sparsity error."""
+        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),

@@ -185,9 +185,9 @@ def _within(
     """Lay out sizes [trials, columns] consecutively within each group.
 
     Args:
-        sizes: the sizes.
-        begins: starts of the groups.
-        ends: ends of the groups.
+        sizes: int64 [trials, columns], the trials group by group.
+        begins: the first trial of each group, int64 [groups].
+        ends: the trial after each group's last, int64 [groups].
         cumulate_columns: True to lay the columns of a trial out consecutively; False for each column separately.
 
     Returns:

@@ -35,7 +35,7 @@ def _adam(w, g, m, v, rate, c2):  # type: ignore[no-untyped-def]
 
 @forced
 def update(rules, shape, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-untyped-def]
-    """Make one step of one trial's parameters.
+    """Make one step of one trial's parameters in place: regularise, move by the optimiser, and clip.
 
     Args:
         rules: `Rules`.

@@ -96,7 +96,7 @@ def built(
 
     Raises:
         ValueError: if annotations can't be evaluated, a pydantic model rejects the values, or a dict needs OmegaConf
-            and that isn't installed.
+            and that isn't installed or can't resolve an interpolation.
         TypeError: if a dataclass lacks the value of a field without a default.
 
     Example:
@@ -171,9 +171,9 @@ def _is_open(annotation: Any) -> bool:
 
 
 def _dict_of(annotation: Any, values: Mapping[str, Any]) -> Any:
-    """Return a dict, or a DictConfig if annotated so; interpolations such as ``${model.width}`` are resolved.
+    """Return a DictConfig if annotated so, else a dict with interpolations such as ``${model.width}`` resolved.
 
-    Both need OmegaConf; ValueError if it isn't installed.
+    A DictConfig or an interpolation needs OmegaConf; ValueError if it isn't installed.
     """
     is_omegaconf = getattr(annotation, "__name__", "") == "DictConfig"
     if not is_omegaconf and not _has_interpolation(values):

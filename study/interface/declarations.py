@@ -70,6 +70,9 @@ class Hyperparameter:
     def kind(self) -> Literal["whole", "number", "other"]:
         """Kind of its values: ``whole`` or ``number`` for those that may have ranges in a search, else ``other``.
 
+        Raises:
+            PydanticUserError: if pydantic can't make a JSON schema of `type`.
+
         Example:
             >>> Hyperparameter(type=int).kind, Hyperparameter(type=float | None).kind, Hyperparameter(type=str).kind
             ('whole', 'number', 'other')

@@ -17,6 +17,9 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
 
     Returns:
         The JSON schema of its type as ``schema``, and its ``default``, ``title`` and ``unit`` if it has them.
+
+    Raises:
+        PydanticUserError: if pydantic can't make a JSON schema of its type.
     """
     declared: dict[str, Any] = {"schema": TypeAdapter(hyperparameter.type).json_schema()}
     if hyperparameter.default is not REQUIRED:

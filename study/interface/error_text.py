@@ -48,7 +48,7 @@ def storable(text: str) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
-    """Return a text; one longer than `longest` characters is truncated to that, with an ellipsis at its end.
+    """Return a text; one longer than `longest` >= 3 characters is truncated to that, with an ellipsis at its end.
 
     Example:
         >>> shortened("no convergence", 10)
@@ -87,11 +87,13 @@ def error_line(error: BaseException) -> str:
 
 
 def error_traceback(error: BaseException, top: TracebackType | None, limit: int | None = None) -> str:
-    """Format an error's traceback, causes and message as Python does; the middle of a long text is left out.
+    """Format an error's traceback, causes and message as Python does.
+
+    The middle of a text of more than 20,000 characters is left out.
 
     Args:
         error: the error.
-        top: the first entry to show; None for the message alone.
+        top: the first entry of its traceback to show; None to show only its causes and message.
         limit: the number of entries to show; negative to count from the last one, None for all.
     """
 

@@ -186,6 +186,7 @@ class Family(ABC):
 
         Raises:
             ValueError: if a value is invalid, or a value without a default is missing.
+            KeyError: if the task or model is unknown, in families that check it.
         """
 
     @property

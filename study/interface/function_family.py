@@ -94,6 +94,7 @@ class FunctionFamily(Family):
 
         Raises:
             ValueError: if an argument without a default is missing, or a value has the wrong type or violates a limit.
+            TypeError: if a limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list.
         """
         filled = {}
         for name, declared in self.hyperparameters.items():
@@ -129,12 +130,14 @@ class FunctionFamily(Family):
         return float(len(cells))
 
     def most_in_pack(self, cell: Content, trials: int, slots: int) -> int:
-        """Return a pack size so small that no worker waits long for another at the end of the study, 1 to 64.
+        """Return a pack size so small that no worker waits long for another at the end of the study.
+
+        It is trials / (32 slots), rounded down, at least 1 and at most 64.
 
         Args:
             cell: unused.
             trials: number of trials to train.
-            slots: number of packs that are trained concurrently.
+            slots: number of packs that are trained concurrently, >= 1.
         """
         return max(1, min(trials // (slots * _PACKS_A_SLOT), _MOST_IN_PACK))
 

@@ -34,8 +34,8 @@ def l1_mistakes(last: float | None, first: float | None, last_from: str = "") ->
     """Yield a mistake if the strengths violate β₀ <= β₁.
 
     Args:
-        last: β₁; None if the penalty is off.
-        first: β₀; None if it isn't given.
+        last: β₁; None or 0 if the penalty is off.
+        first: β₀; None or 0 if it isn't given.
         last_from: origin of β₁ if the study file doesn't give it, beginning with a comma.
     """
     if first and last and first > last:

@@ -162,7 +162,8 @@ class PackedFamily(Family):
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the canonical values of a cell, with defaults, and ``code``.
 
-        Arguments of other models and hyperparameters of other optimisers are None.
+        Arguments of other models, hyperparameters of other optimisers, and regularisers that are off are None. At most
+        all evaluations are in `best_step_window`.
 
         Args:
             task: unused.
@@ -171,6 +172,7 @@ class PackedFamily(Family):
 
         Raises:
             ValueError: if a value without a default is missing, or a value has the wrong type or violates a limit.
+            TypeError: if a limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list.
             KeyError: if there is no such model.
         """
         declared = self._declarations_for(model)
@@ -217,7 +219,11 @@ class PackedFamily(Family):
         return [*(Check((name,)) for name in required), Check(_LENGTH), Check(_WARMUP), ramp, steps]
 
     def mistakes(self, check: Check, task: str, model: str, values: Values) -> Iterator[Mistake]:
-        """Yield the mistakes that one of `checks` finds in the values that are set; the messages name the keys."""
+        """Yield the mistakes that one of `checks` finds in the values that are set; the messages name the keys.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
         if check.names == _LENGTH:
             every = values.get("evaluate_every", TRAINING["evaluate_every"].default)
             if "iterations" in values and every > values["iterations"]:
@@ -250,7 +256,11 @@ class PackedFamily(Family):
         return f"{name} has no default in {model}, so it must be given, under fixed, grid or zip"
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect in any of the values of the grid; None if it has one."""
+        """Return the reason why a hyperparameter has no effect in any of the values of the grid; None if it has one.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
         if name not in self._declarations_for(model):
             return f"{model} has no argument {name}"
         optimizer = _OPTIMIZER_OF.get(name)

@@ -142,7 +142,7 @@ def _is_flag(word: str) -> bool:
 
 
 def _filled(word: str, values: Mapping[str, Any], quote: Any = str) -> str:
-    """Replace the placeholders in a word; `quote` quotes values for a shell."""
+    """Replace the placeholders in a word; `quote` quotes values for a shell. KeyError if one has no value."""
 
     def text(match: re.Match[str]) -> str:
         if match["name"] is None:
@@ -172,7 +172,8 @@ def text_of(value: Any) -> str:
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as nested tables of a configuration, split at the dots in their names.
 
-    No name may be a table of another one, as ``model`` is of ``model.width``.
+    No name may be a table of another one, as ``model`` is of ``model.width``: the later one would raise TypeError, or
+    replace the other.
 
     Example:
         >>> nested({"lr": 0.1, "model.width": 8, "model.depth": 2})

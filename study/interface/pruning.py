@@ -70,8 +70,9 @@ class Pruning:
         """Return True if a trial must stop at a rung.
 
         Args:
-            value: the trial's best value so far.
+            value: the trial's best value so far, finite.
             others: the best values of trials of other cells at the rung; if fewer than `after`, the trial continues.
+                Equal values aren't better than the trial's.
         """
         if len(others) < self.after:
             return False

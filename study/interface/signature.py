@@ -141,8 +141,8 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
         values: values of its hyperparameters, as in a study file. None is omitted if the argument doesn't accept it.
 
     Raises:
-        ValueError: if the function has no such hyperparameter, an argument's annotation is missing or can't be read, or
-            a configuration rejects its values.
+        ValueError: if the function has no such hyperparameter, an argument's annotation is missing, unsupported or
+            can't be read, a list isn't as long as its tuple, or a configuration rejects its values.
         TypeError: if a configuration lacks a value without a default.
 
     Example:

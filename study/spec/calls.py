@@ -159,7 +159,11 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def pruning(self) -> Pruning | None:
-        """The rule that stops trials early, except those that confirm a search's candidates; None without one."""
+        """The rule that stops trials early, except those that confirm a search's candidates; None without one.
+
+        Raises:
+            KeyError: if `prune` names a metric that isn't declared, as `call_mistakes` reports.
+        """
         if self.prune is None:
             return None
         settings = self.prune.model_dump()
@@ -194,7 +198,10 @@ class CallSpec(OwnCodeSpec):
 
     @property
     def head(self) -> dict[str, Any]:
-        """The file's values about the function or program, by key, without hyperparameters, seeds and pruning."""
+        """The file's values about the function or program, by key, without hyperparameters, seeds and pruning.
+
+        Keys that the file lacks are left out.
+        """
         names = "train command shell results resume metrics success iterations isolation resources keep version include"
         return self.written(*names.split())
 

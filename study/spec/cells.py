@@ -25,7 +25,7 @@ def canonical_cell(task: str, model: str, values: Mapping[str, Any], family: Fam
         family: the family that declares them; None for the installed family of the task.
 
     Raises:
-        KeyError: if the family has no such model, for families that check it.
+        KeyError: if the family has no such task or model, for families that check it.
         ValueError: if a value is invalid, or one without a default is missing.
         InputError: if `family` is None, and the installed packages don't offer exactly one usable family of the task.
 
@@ -47,7 +47,7 @@ def cell_of_point(spec: Spec, model: str, point: Point) -> Cell:
     """Make the cell of a point of a model's grid.
 
     Raises:
-        ValueError: if the task doesn't exist with the point's values.
+        ValueError: if the family rejects the point's values, or one without a default is missing.
     """
     values = {name: setting.value for name, setting in point.settings.items()}
     return canonical_cell(spec.task_name, model, applied(values, point.inapplicable, spec.family), spec.family)
@@ -59,7 +59,7 @@ def labelled_cells(spec: Spec) -> dict[Cell, dict[str, str]]:
     A cell of several points has only the labels that all of them share.
 
     Raises:
-        ValueError: if the task doesn't exist with the values of a point.
+        ValueError: if the family rejects the values of a point, or one without a default is missing.
     """
     labels: dict[Cell, dict[str, str]] = {}
     for index, model in enumerate(spec.model_tables):

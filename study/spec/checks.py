@@ -28,6 +28,10 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         document: the file, with the line of each value.
         unread: hyperparameters with invalid values, and `model`, `ranges` or `claims` if these are invalid; checks that
             depend on them are skipped.
+
+    Raises:
+        ValueError: if a study with claims has invalid values at a point beyond the 20,000 that each check reads.
+        InputError: if a study has claims, and the vocabulary of an installed package can't be imported.
     """
     if cycles := list(_cycles(spec)):  # cells aren't defined then
         return [document.problem(path, message) for path, message in cycles]
@@ -86,7 +90,10 @@ def _cycles(spec: Spec) -> Iterator[tuple[Path, str]]:
 
 
 def _mistakes_of_control(level: Level, place: Path, name: str, allowed: list[Any]) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in a condition: an unset or continuous hyperparameter, or a value that never occurs."""
+    """Yield each mistake in a condition on a hyperparameter: it is unset or continuous, or a value never occurs.
+
+    A condition on a fixed hyperparameter may have any values.
+    """
     if name in level.ranges and level.ranges[name].value.choices is None:
         yield place, f"a condition needs listed values, but {name} is a range of numbers"
         return

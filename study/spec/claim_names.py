@@ -43,12 +43,20 @@ class ClaimNames:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """The names of hyperparameters, by their titles in reports."""
+        """The names of hyperparameters, task and model, by their titles in reports.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         return {words.title(name, self._titles): name for cell in self._cells for name in cell.names}
 
     @cached_property
     def ambiguous(self) -> dict[str, set[str]]:
-        """The swept hyperparameters that share a textual value, by that text."""
+        """The swept hyperparameters that share a textual value, by that text.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         names_by_value: dict[str, set[str]] = {}
         for cell in self._cells:
             for name, text in self._values(cell):
@@ -62,12 +70,22 @@ class ClaimNames:
 
     @cached_property
     def parts(self) -> list[str]:
-        """All possible parts of names."""
+        """All possible parts of names.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         return list(dict.fromkeys(part for parts in self._parts_by_cell.values() for part in parts))
 
     @cached_property
     def usual(self) -> list[str]:
-        """The names to suggest in a message: models, models with labels, labels, and values."""
+        """The names to suggest in a message: models, models with labels, and unambiguous textual values.
+
+        If there is only one model, labels alone are among them.
+
+        Raises:
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         names: dict[str, None] = {}
         are_several = len({cell.model for cell in self._cells}) > 1
         for cell in self._cells:
@@ -80,7 +98,12 @@ class ClaimNames:
         return list(names)
 
     def meaning(self, cell: Cell, name: str) -> frozenset[str] | None:
-        """Return the fields whose values a name states, besides the model; None if it isn't a name of the cell."""
+        """Return the fields whose values a name states, besides the model; None if it isn't a name of the cell.
+
+        Raises:
+            KeyError: if the cell isn't one of the study's.
+            InputError: if the vocabulary of an installed package can't be imported.
+        """
         parts = self._parts_by_cell[cell.id]
         fields = _read(name, parts)
         if fields is None and name.endswith(")") and " (" in name:  # as in sentences of reports
@@ -101,7 +124,10 @@ class ClaimNames:
         return parts
 
     def _values(self, cell: Cell) -> Iterator[tuple[str, str]]:
-        """Yield the swept values that are names by themselves, as in rows of reports."""
+        """Yield each swept hyperparameter with a textual value, and that text, which is a name by itself as in reports.
+
+        A value that reports write differently is yielded in both notations.
+        """
         for name in self._swept:
             if isinstance(content := cell.value(name), str):
                 yield from ((name, text) for text in _texts(name, content))
@@ -112,7 +138,7 @@ def _models(cell: Cell) -> list[str]:
 
 
 def _texts(name: str, content: Any) -> list[str]:
-    """Return a value as a file and as a report write it."""
+    """Return the distinct notations of a value in reports and in files; None has only that of reports."""
     if content is None:
         return [words.format_value(name, content)]
     written = str(content).lower() if isinstance(content, bool) else str(content)

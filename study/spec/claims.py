@@ -76,7 +76,8 @@ class Claim:
     def limits(self) -> tuple[float, float] | None:
         """The limits of the quantity; None for a metric judged by its median.
 
-        Such a metric lacks a limit, has equal limits, or has a resolution, since its values differ by factors.
+        Those of a time are 0 and the smallest number of iterations of the cells. A metric judged by its median lacks a
+        limit, has equal limits, or has a resolution, since its values differ by factors.
         """
         if self.quantity == SUCCESS_RATE:
             return 0.0, 1.0
@@ -103,6 +104,8 @@ def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | 
 
     Raises:
         ClaimError: if a claim has a mistake.
+        ValueError: if the cells aren't known, and the family rejects the values of a point.
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     if not spec.claims:
         return []
@@ -117,7 +120,8 @@ def claim_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
     """Yield the first mistake of each claim, with its place; with a search, only that claims can't be combined with it.
 
     Raises:
-        ValueError: if the task doesn't exist with the values of a point.
+        ValueError: if the family rejects the values of a point, or one without a default is missing.
+        InputError: if the vocabulary of an installed package can't be imported.
     """
     if not spec.claims:
         return
@@ -288,7 +292,7 @@ class _Cells:
         return matched[0]
 
     def _fields(self, axis: str) -> set[str]:
-        """Return the hyperparameters that an axis of points sets."""
+        """Return the hyperparameters that a zip axis or the table `points` sets; empty for any other name."""
         tables = ({POINTS: self.spec.points}, self.spec.zip, *(model.zip for model in self.spec.model_tables))
         return {name for zips in tables for point in zips.get(axis, ()) for name in point.explicit}
 
@@ -308,7 +312,10 @@ def _nests(wanted: list[Any]) -> bool:
 
 
 def _check_bound(claim: Claim, key: str) -> None:
-    """Raise ClaimError for a bound at or beyond the quantity's limits, or a difference that no pair can exceed."""
+    """Raise ClaimError for a bound at or beyond the quantity's limits, or a difference that no pair can exceed.
+
+    A quantity without limits may have any bound.
+    """
     if claim.limits is None:
         return
     low, high = claim.limits

@@ -75,7 +75,10 @@ class Conditions:
         return controls
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Return the names with dependencies before their dependents, in the given order otherwise."""
+        """Return the names with dependencies before their dependents, in the given order otherwise.
+
+        Unnamed hyperparameters are skipped, with the dependencies through them.
+        """
         ordered: dict[str, None] = {}
 
         def add(name: str) -> None:

@@ -16,8 +16,9 @@ _OPEN = "???"
 def with_config_file(document: Document, folder: pathlib.Path) -> str:
     """Add the values of the study file's configuration file to its fixed hyperparameters, in place.
 
-    Values that the study file sets take precedence. The key `config` is removed, and mistakes in the configuration file
-    are added to the document's problems. Only studies of functions and programs have such a file.
+    Values that the study file sets take precedence, and Hydra's own table `hydra` is ignored. The key `config` is
+    removed, unless it isn't a text. Mistakes in the configuration file are added to the document's problems. Only
+    studies of functions and programs have such a file.
 
     Args:
         document: the study file, normalized.

@@ -36,8 +36,12 @@ def load_function(
 
     Raises:
         InputError: if `train` isn't an import string, the code or an included file can't be read (see
-            `read_source_code`), the function doesn't exist, its module fails, its signature isn't that of a training
+            `read_source_code`), the code's copy was changed or its cache isn't private, the function doesn't exist, its
+            module fails or has the name of one that is already imported, its signature isn't that of a training
             function, or an argument takes a data file.
+        OSError: if the cache of code can't be written.
+        ValueError: if the function is a class whose method `fit` has no readable signature.
+        Exception: as `identify` raises.
     """
     name = parse_import_string(spec.train)
     code = read_source_code([name], folder, spec.include)
@@ -66,7 +70,12 @@ def load_function(
 
 
 def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake in a study's metrics, success, pruning, objectives and memory limit, with its place."""
+    """Yield each mistake in a study's metrics, success, pruning, objectives and memory limit, with its place.
+
+    Args:
+        spec: the study.
+        unread: unused.
+    """
     taken = f"{spec.train} has a hyperparameter of that name; give the metric another one"
     yield from call_mistakes(spec, RESERVED, spec.family.hyperparameters, taken)
     if spec.resources.memory_gb is not None and spec.isolation is None:

@@ -120,7 +120,12 @@ def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
 
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Yield the name and place of each hyperparameter that a level sets, once for each fixed value or axis."""
+    """Yield the name and place of each hyperparameter that a level sets, once for each fixed value, range or axis.
+
+    Args:
+        spec: the study, for the settings of all models; or a model's table.
+        at: the place of the model's table.
+    """
     if isinstance(spec, Spec):
         for table, prefix in spec.tables:
             names = (name for name in getattr(spec, table).explicit if (table, name) != ("task", "name"))
@@ -196,7 +201,7 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
     """Yield the points of a model's grid; the last axis varies fastest.
 
     Args:
-        level: the model's level.
+        level: the model's level, whose conditions must not form a cycle.
         names: the hyperparameters to yield; None for all. Axes vary only if they set one of these hyperparameters, or
             one on which these depend.
     """

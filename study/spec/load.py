@@ -74,7 +74,10 @@ def schema() -> dict[str, Any]:
 
 
 def _with_key_descriptions(node: Any) -> Any:
-    """Move the descriptions of keys from the docstrings of tables to the keys, where editors show them."""
+    """Return a JSON schema with descriptions of keys moved from the docstrings of tables to the keys.
+
+    Editors show them there.
+    """
     if isinstance(node, list):
         return [_with_key_descriptions(item) for item in node]
     if not isinstance(node, dict):
@@ -99,7 +102,9 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if the file or preset doesn't exist, if the file can't be read, or as for `parse_spec`.
+        InputError: if the file or preset doesn't exist, the file can't be read, the cache of code can't be written, a
+            package of presets can't be imported, or as for `parse_spec`.
+        Exception: as `identify` raises.
 
     Example:
         >>> load_spec("demo").study
@@ -142,8 +147,11 @@ def parse_spec(
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if an override is inside a value that isn't a table, a value has no form in YAML, or an installed
-            family can't be imported.
+        InputError: if an override is inside a value that isn't a table, a value has no form in YAML, an installed
+            family, model set or vocabulary can't be imported, or this process has imported an installed module with
+            the name of one of the own code's.
+        OSError: if the cache of own code can't be written.
+        Exception: as `identify` raises.
 
     Example:
         >>> parse_spec("{study: a, task: {name: simple}, models: [NMUU], seeds: 0}", source="a.yaml")
@@ -392,7 +400,10 @@ def _hyperparameters(class_: type[Spec]) -> set[str]:
 
 
 def _place_of(path: Path) -> Path:
-    """Return the place of a mistake in the file as written, where a model may be a name, and seeds a count."""
+    """Return the place of a mistake in the file as written, where a plain value may replace a table.
+
+    Such values are a model's name, a count or list of seeds, a metric's direction, and a word under `success`.
+    """
     match path:
         case ("models", _, "name") | ("seeds", "listed") | ("metrics", _, "better") | ("success", _, "word"):
             return path[:-1]

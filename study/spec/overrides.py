@@ -51,8 +51,13 @@ def override(document: Document, overrides: Overrides) -> None:
     """Put overrides into a file's data, in place; missing tables are created.
 
     An override of a hyperparameter for all models removes all other settings of it for all models, unless they are
-    overridden, too. The document's `notices` name each axis of the grid, and each range, that is removed or changed.
-    Finally, the document is normalized (`study.spec.settings_form.normalize`).
+    overridden, too. One with its own `when` removes the hyperparameter's condition under `when`. The document's
+    `notices` name each axis of the grid, and each range, that is removed or changed. Finally, the document is
+    normalized (`study.spec.settings_form.normalize`).
+
+    Args:
+        document: the file, normalized; its data must be a table.
+        overrides: the new values.
 
     Raises:
         InputError: if a place is inside a value that isn't a table.
@@ -187,7 +192,11 @@ def _seeds_as_text(seeds: Any) -> Any:
 
 
 def describe(overrides: Overrides) -> str:
-    """Format overrides as on a command line."""
+    """Format overrides as on a command line, joined by spaces.
+
+    Raises:
+        yaml.YAMLError: if a value has a type that YAML files can't have.
+    """
     return " ".join(f"{where(path)}={_in_line(value)}" for path, value in overrides.items())
 
 

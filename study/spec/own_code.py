@@ -72,7 +72,7 @@ class OwnCodeSpec(CodeSpec):
 
     @property
     def named_metrics(self) -> frozenset[str]:
-        """Metrics that the file names: those of success, search objectives, `standardise` and `until`."""
+        """Metrics that the file names: those of success, `standardise` and `until`, and all search objectives."""
         return super().named_metrics | frozenset(self.success)
 
     @property
@@ -82,7 +82,14 @@ class OwnCodeSpec(CodeSpec):
 
 
 def success_mistakes(spec: OwnCodeSpec, metrics: Collection[str]) -> Iterator[tuple[Path, str]]:
-    """Yield each mistake in `success`, and each place that needs `success` when it is missing."""
+    """Yield each mistake in `success`, and the rule of `until` and the first search objective that lack it.
+
+    Claims and `standardise`, which may need it too, are checked by `study.spec.checks`.
+
+    Args:
+        spec: the study.
+        metrics: the names of the metrics, at least one.
+    """
     names = ", ".join(metrics)
     for name in spec.success:
         if name not in metrics:

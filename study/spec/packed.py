@@ -89,7 +89,12 @@ def names_packed_task(data: Mapping[str, Any]) -> bool:
 
 
 def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> None:
-    """Replace the names of plug-ins in a study file's data by their import strings, in place."""
+    """Replace the names of plug-ins in a study file's data by their import strings, in place.
+
+    Args:
+        data: the file's data, with a valid task and list of models.
+        aliases: import strings by name; other names stay.
+    """
 
     def replace_in(table: Any, key: str | int) -> None:
         name = table.get(key) if isinstance(table, dict) else table[key]
@@ -126,6 +131,10 @@ def load_packed(
 
     Raises:
         PackedError: if an object or data file doesn't exist or fails, or doesn't fit the others.
+        InputError: if a stable task or a model set of an installed package can't be imported, or this process has
+            imported an installed module with the name of one of the code's.
+        OSError: if the cache of code can't be written.
+        Exception: as `identify`, or the method `network` or `measured` of an own task, raises.
     """
     places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
     known = model_names(packed_task(spec.task_name)) if is_stable_task(spec.task_name) else model_set_names()
@@ -199,6 +208,8 @@ class _Declaring:
 
         Raises:
             PackedError: if an object or data file fails, or doesn't fit the others.
+            InputError: if this process has imported an installed module with the name of one of the code's.
+            Exception: as the method `network` or `measured` of an own task raises.
         """
         with CodeFolder(self._copy) as opened:
             task = self._read(_TASK, partial(self._task, opened))

@@ -88,7 +88,7 @@ def reference_criterion(
     """Return the success criterion that a study's references set.
 
     Args:
-        spec: the study; every question must have one cell of references.
+        spec: the study; it must have references, and `reference_mistakes` must yield nothing for it.
         cells: the planned cells.
         seeds: returns the seeds of a cell.
     """
@@ -114,7 +114,10 @@ def reference_criterion(
 
 
 def _question(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the question of a cell, whose trials are judged by references with the same question."""
+    """Return the question of a cell with these values: the reprs of its question fields, in their order.
+
+    A trial is judged by the references with the same question.
+    """
     return tuple(repr(values[name]) for name in spec.declared.question_fields)
 
 
@@ -213,7 +216,7 @@ def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
 
 
 def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the question of a point, from the task's fields."""
+    """Return the question of a point with these values, with defaults filled in; ValueError if one is invalid."""
     fields = spec.declared.task_fields
     filled = {}
     for name in spec.declared.question_fields:
@@ -223,7 +226,7 @@ def _question_of_point(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str
 
 
 def _question_name(spec: PackedSpec, questions: list[tuple[str, ...]]) -> str:
-    """Return a name of the first question, with the number of the others."""
+    """Return a name of the first question from up to three of its fields, with the number of the others."""
     parts = [f"{name} {value}" for name, value in zip(spec.declared.question_fields, questions[0], strict=True)][
         :_MOST_NAMES
     ]

@@ -33,7 +33,8 @@ def parse_seeds(value: object) -> Sequence[int]:
         A range for a count or a range; a tuple for a list, in its order.
 
     Raises:
-        ValueError: if the value is none of these, the list is empty, or seeds are repeated, too many, or >= 2**63.
+        ValueError: if the value is none of these, a count is below 1, a list is empty, repeats a seed or has more than
+            `MOST_TRIALS`, or a seed is below 0 or at least 2**63.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -124,7 +125,7 @@ class Until(Table):
 
     @property
     def rule(self) -> Literal["half_width", "different_from", "claims"]:
-        """The name of the rule."""
+        """The name of the rule, the only one that is given."""
         if self.claims is not None:
             return "claims"
         return "different_from" if self.half_width is None else "half_width"
@@ -200,7 +201,11 @@ class SeedsTable(Table):
 
         If only one of init and data has seeds, both sources use them.
 
-        In a nested design, the first init seed has the first n data seeds, the second the next n, and so on.
+        In a nested design with n data seeds, the first init seed has the data seeds 0 to n - 1, the second the next n,
+        and so on.
+
+        Raises:
+            ValueError: if a combined seed is at least 2**21 - 1, as `study.spec.checks` reports.
         """
         inits = self.data if self.init is None else self.init
         evaluations = [None] if self.evaluation is None else self.evaluation
@@ -246,6 +251,6 @@ _SEEDS_SCHEMA: tuple[dict[str, Any], ...] = (
 
 
 def seeds_table(models: Sequence[str]) -> type[SeedsTable]:
-    """Make the class of the seeds of studies with these models."""
+    """Make the class of the seeds of studies with these models, the valid values of `different_from`."""
     until = create_model("Until", __base__=Until, different_from=(choice(models) | None, optional()))
     return create_model("SeedsTable", __base__=SeedsTable, until=(until, optional()))

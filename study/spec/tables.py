@@ -278,7 +278,10 @@ class Spec(SettingsTable):
 
     @property
     def named_metrics(self) -> frozenset[str]:
-        """Metrics that the file names: search objectives, and those of `standardise` and `until`."""
+        """Metrics that the file names: those of `standardise` and `until`, and all search objectives.
+
+        Objectives may be quantities of success, such as ``success_rate``, instead of metrics.
+        """
         names = {*(() if self.search is None else self.search.objective), *filter(None, [self.standardise])}
         return frozenset(names if self.until is None or self.until.metric is None else {*names, self.until.metric})
 
@@ -329,7 +332,7 @@ class Spec(SettingsTable):
 
     @property
     def text(self) -> str:
-        """The file's text, with overrides."""
+        """The file's text, with overrides; empty for a spec that wasn't parsed from text."""
         return self._source_text
 
     @property
@@ -353,7 +356,11 @@ class Spec(SettingsTable):
 
     @property
     def first_seeds(self) -> Sequence[int]:
-        """The seeds that every cell has, independent of results; in a search, those that a candidate can earn."""
+        """The seeds that every cell has, independent of results; in a search, those that a candidate can earn.
+
+        Raises:
+            ValueError: if a combined seed is too large, as for `SeedsTable.combined`.
+        """
         if self.until is not None:
             return range(self.until.step)
         seeds: Sequence[int] = self.seeds.combined if self.seeds.sources else self.seeds.listed
@@ -420,11 +427,14 @@ class TaskSpec(Spec):
 
 @cache
 def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec]:
-    """Make the spec class of a family's studies, with its declared hyperparameters.
+    """Make the spec class of a family's studies, with its declared hyperparameters; later calls return the same class.
 
     Args:
         family: the family that declares the hyperparameters.
         base: the base class.
+
+    Raises:
+        KeyError: if a hyperparameter belongs to a table that isn't one of the base class's `prefixes`.
 
     Example:
         >>> from study.plugins.families import family_named

@@ -95,7 +95,7 @@ class FunctionCall:
         keeps_errors: True to attach the function's exception to the `FunctionError`, for a debugger.
 
     Raises:
-        ValueError: if a metric is called ``step`` or ``state``.
+        ValueError: if a metric is called ``step`` or ``state``, or Python can't read the function's signature.
 
     Example:
         >>> def train(seed, *, width):
@@ -271,7 +271,10 @@ class FunctionCall:
         return step
 
     def _step(self, given: Mapping[Any, Any], report: Mapping[Any, Any]) -> Step:
-        """Return the numbers in `given` with the step and state in `report`; raise FunctionError if one is invalid."""
+        """Return the numbers in `given` with the step and state in `report`.
+
+        A missing metric or an invalid number, name, step or state raises FunctionError.
+        """
         missing = [name for name in self._metrics if name not in given]
         unknown = [name for name in given if name not in self._metrics and name != "step"]
         verb = self._verb
@@ -288,7 +291,10 @@ class FunctionCall:
         return Step(int(step), metrics, report.get("state"), undeclared)
 
     def _undeclared(self, name: Any, value: Any, verb: str) -> float:
-        """Return an undeclared number as a float; raise FunctionError if its name or value is invalid."""
+        """Return an undeclared number as a float, infinite if it is too large.
+
+        An invalid name or value raises FunctionError.
+        """
         number: Any = _scalar(value)
         if type(name) is not str or name in _RESERVED:
             raise self._error(
@@ -357,7 +363,10 @@ def failure_of(error: BaseException) -> FunctionError:
 
 
 def _failure(error: BaseException, fallback: str) -> FunctionError:
-    """Describe an exception by a line with the user's file and line, and the traceback without this package."""
+    """Describe an exception by a line with the user's file and line, and the traceback without this package.
+
+    If no file of the user's is in the traceback, the line has `fallback`, unless that is empty.
+    """
     top = entries_of(error)
     while top is not None and _is_ours(top):
         top = top.tb_next

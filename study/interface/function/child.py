@@ -39,6 +39,9 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     Args:
         parent: connection to the parent.
         request: the parent's request.
+
+    Raises:
+        OSError: if the connection breaks before the end is sent.
     """
     try:
         _limit_memory(request["memory_gb"])
@@ -55,7 +58,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
 
 def _send_steps(parent: Connection, request: Mapping[str, Any]) -> None:
-    """Send each step of the call, with a copy of its state at most every `state_every_s` seconds."""
+    """Send each step of the call, and a copy of its state, or of a saved one, at most every `state_every_s` seconds."""
     call, state_every_s = _call(parent, request), request["state_every_s"]
     began = time.perf_counter()
     copied_at = -state_every_s

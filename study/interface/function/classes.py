@@ -18,6 +18,9 @@ def as_function(called: Any) -> Callable[..., Any]:
     Returns:
         The function; `called` itself if it isn't a class with a method `fit`.
 
+    Raises:
+        ValueError: if Python can't read the signature of `fit`.
+
     Example:
         >>> class Model:
         ...     def __init__(self, *, rate: float = 0.5):

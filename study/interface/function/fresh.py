@@ -27,6 +27,9 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     Args:
         parent: connection to the parent.
         request: unused.
+
+    Raises:
+        OSError: if the connection breaks before an answer is sent.
     """
     while True:
         try:

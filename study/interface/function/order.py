@@ -64,6 +64,8 @@ def call_in_order(
 
     Raises:
         IndexError: if no function is loaded.
+        ValueError: if a metric is called ``step`` or ``state``.
+        BaseException: the exception that a function raises when it is closed.
     """
     metrics = {name: Metric(low=low, high=high) for name, (low, high) in limits.items()}
     reports = []

@@ -23,6 +23,8 @@ _DEPTH = 3
 def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
     """Return the state of the user's modules, as each value's type and comparable copy by dotted name.
 
+    Values that can't be read are left out.
+
     Args:
         modules: names of the user's top-level modules.
 
@@ -88,7 +90,10 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _copied(value: Any, depth: int) -> Any:
-    """Return a comparable copy of a value; nested containers and attributes are copied down to `depth`."""
+    """Return a comparable copy of a value; nested containers and attributes are copied down to `depth`.
+
+    Below it, only their lengths count.
+    """
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return repr(value)
     if isinstance(value, np.ndarray | np.generic):

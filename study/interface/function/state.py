@@ -26,6 +26,7 @@ def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
     Raises:
         ValueError: if a value or a key is of a type that a state can't hold; the message names its place in the state.
+        RecursionError: if the state contains itself, or is nested too deeply for Python.
 
     Example:
         >>> state_of(state_arrays({"epoch": 3, "weights": np.ones(2), "rng": (1, b"x")}))

@@ -69,7 +69,11 @@ class Trial:
 
     @property
     def folder(self) -> Path:
-        """The trial's folder, created if necessary; the study file's `keep` selects files of it to store."""
+        """The trial's folder, created if necessary; the study file's `keep` selects files of it to store.
+
+        Raises:
+            OSError: if it can't be created.
+        """
         return self._place.folder()
 
     @property
@@ -191,12 +195,22 @@ class ReportingCall(Iterator[Any]):
         return frame
 
     def hand_over(self, report: Any) -> None:
-        """Pass a report to the iterating code, and wait until it asks for the next one."""
+        """Pass a report to the iterating code, and wait until it asks for the next one.
+
+        Raises:
+            GreenletExit: if the call is closed instead.
+        """
         assert self._driver is not None
         self._driver.switch(report)
 
     def close(self) -> None:
-        """End the function by raising `GreenletExit` at its last report, like `GeneratorExit` in a generator."""
+        """End the function by raising `GreenletExit` at its last report, like `GeneratorExit` in a generator.
+
+        It is a no-op before the function begins and after its end.
+
+        Raises:
+            BaseException: another exception that the function raises then.
+        """
         if self._greenlet and not self._greenlet.dead:
             self._driver = self._greenlet.parent = getcurrent()
             self._greenlet.throw(GreenletExit)

@@ -162,8 +162,8 @@ class PackedFamily(Family):
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the canonical values of a cell, with defaults, and ``code``.
 
-        Arguments of other models, hyperparameters of other optimisers, and regularisers that are off are None. At most
-        all evaluations are in `best_step_window`.
+        Arguments of other models, hyperparameters of other optimisers, and regularisers that are off are None. The
+        number of evaluations is the default and the upper limit of `best_step_window`.
 
         Args:
             task: unused.

@@ -202,7 +202,7 @@ def _config(called: Callable[..., Any], parameter: inspect.Parameter) -> tuple[A
 
 
 def _given(value: Any, annotation: Any) -> Any:
-    """Convert a value to an annotation's type; return `REQUIRED` for a None that the annotation doesn't accept."""
+    """Return a value with lists as an annotation's tuples; `REQUIRED` for a None that the annotation doesn't accept."""
     if annotation is None:
         return value
     if value is None and not _fits(None, annotation):

@@ -115,7 +115,10 @@ def exceptions_only() -> Iterator[None]:
 def _noting(
     handler: Callable[[int, FrameType | None], Any], before: Mapping[signal.Signals, Any]
 ) -> Callable[[int, FrameType | None], Any]:
-    """Return a signal handler that calls another one, records the exception that it raises, and then sets `before`."""
+    """Return a signal handler that calls another one, and records and raises its exception.
+
+    After an exception, it sets the handlers `before` first.
+    """
 
     def note(number: int, frame: FrameType | None) -> Any:
         global _stop

@@ -206,6 +206,7 @@ class Task(ABC):
 
         Raises:
             TypeError: if `sizes` can't determine the sizes of input and output.
+            Exception: as `sizes` raises.
         """
         return partial(network_of_units, first, second, *self.sizes())
 
@@ -216,6 +217,7 @@ class Task(ABC):
 
         Raises:
             TypeError: if a batch has fewer than two tensors, or one of its first two isn't [rows, width].
+            Exception: as `setup` or `draw` raises.
         """
         setup = (self.setup(Stream([0], 0, Purpose.SETUP)),) if self.has_setup else ()
         batch = self.draw(Stream([0], 0, Purpose.TRAIN), *setup)
@@ -233,7 +235,7 @@ class Task(ABC):
 
         Raises:
             TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
-            NameError: if an annotation can't be evaluated.
+            Exception: of various types, such as NameError, if an annotation can't be evaluated.
         """
         check_task_class(cls)
         types = get_type_hints(cls, include_extras=True)

@@ -17,7 +17,7 @@ Digests = Mapping[str, Mapping[str, str]]
 
 
 def named_data(data: Any, fields: Mapping[str, Hyperparameter], folder: Path) -> Iterator[tuple[Place, Any]]:
-    """Read each data file that a study file names, once, and copy it to the data cache.
+    """Read each data file that a study file names, once, copy it to the data cache, and register it in this process.
 
     Args:
         data: the study file's data.

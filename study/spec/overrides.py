@@ -83,7 +83,10 @@ def _replaced(document: Document, path: Path) -> None:
 
 
 def _displace(document: Document, path: Path, value: Any, overrides: Overrides) -> None:
-    """Remove an override's hyperparameters from all other tables for all models, with notices on axes and ranges."""
+    """Remove an override's hyperparameters from all other tables for all models, with notices on axes and ranges.
+
+    Settings that are overridden themselves stay. An override of another key is a no-op.
+    """
     prefixes = _prefixes(document.data)
     if path[0] not in prefixes or (len(path) > 2 and path[0] != "ranges"):
         return
@@ -115,7 +118,8 @@ def _displace(document: Document, path: Path, value: Any, overrides: Overrides) 
 def _displace_in_axis(document: Document, axes: dict[str, Any], place: Path, names: set[str], by: str) -> None:
     """Remove hyperparameters from the points of an axis, merge points that become equal, and add a notice.
 
-    An axis that sets nothing else is removed.
+    A merged point keeps only a label that all its points share. An axis that sets nothing else is removed. If no point
+    sets these hyperparameters, or a point isn't a table, this is a no-op.
     """
     axis = str(place[-1])
     points = axes[axis]

@@ -275,7 +275,10 @@ class _Declaring:
     def _made(
         self, task: type[Task], fields: Mapping[str, Hyperparameter], digests: Digests, opened: CodeFolder
     ) -> Task | None:
-        """Make the task with values of the file; None after a mistake, or if a value is missing."""
+        """Make the task with values of the file; None if a value is missing, or after an earlier mistake.
+
+        If the task can't be made, record a mistake and return None.
+        """
         if self._mistakes:  # in code or data that the task may need
             return None
         values = {name: self._value_of(name, field, digests.get(name, {})) for name, field in fields.items()}

@@ -32,7 +32,8 @@ def load_program(
         identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
 
     Raises:
-        InputError: if a file can't be read, or the files are too many or too large.
+        InputError: if a file can't be read, or the files are too large (see `read_program_code`).
+        Exception: as `identify` raises.
         ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
     program = spec.program

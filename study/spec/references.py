@@ -181,7 +181,10 @@ def _incompatible(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
 
 
 def _question_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
-    """Yield a mistake for questions without, or with several, cells of references; none if a value is invalid."""
+    """Yield a mistake for questions without, or with several, cells of references; none if a value is invalid.
+
+    Of each model, 20,000 points are read at most.
+    """
     assert spec.references is not None
     model, must = spec.references.model, "each combination of the task's fields must have exactly one cell of"
     try:

@@ -327,7 +327,7 @@ class Spec(SettingsTable):
 
     @property
     def source_folder(self) -> Path | None:
-        """The folder searched first for modules; None for a preset, or a study of a store."""
+        """The folder given to `parse_spec`, searched first for modules; None for a preset, or a study of a store."""
         return self._source_folder
 
     @property
@@ -368,12 +368,20 @@ class Spec(SettingsTable):
 
     @property
     def all_seeds(self) -> Sequence[int]:
-        """The possible seeds of a cell, in order of addition; without those that confirm a search's candidates."""
+        """The possible seeds of a cell, in order of addition; without those that confirm a search's candidates.
+
+        Raises:
+            ValueError: as `first_seeds` does.
+        """
         return self.first_seeds if self.until is None else range(self.until.max)
 
     @property
     def last_seed(self) -> int:
-        """The greatest of the first seeds."""
+        """The greatest of the first seeds; for combined seeds, of the numbers that encode them.
+
+        Raises:
+            ValueError: as `first_seeds` does.
+        """
         seeds = self.first_seeds
         return int(seeds[-1] if isinstance(seeds, range) else max(seeds))
 

@@ -17,7 +17,9 @@ _MUST = "1 to 40 characters, without spaces and commas, the first not a hyphen"
 
 
 def is_tag(value: object) -> bool:
-    """Return True if the value is a valid tag.
+    """Return True if a value is a tag: a text of 1 to 40 printable characters.
+
+    It must have no spaces or commas, and not begin with a hyphen.
 
     Example:
         >>> [is_tag(value) for value in ("paper-2", "größe", "a b", "-x", "", "a" * 41, 1)]

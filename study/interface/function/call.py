@@ -346,7 +346,7 @@ class FunctionCall:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the function's keyword arguments, converted only where values need it."""
+    """Return the values as keyword arguments of the function, converted by `arguments_of` if necessary."""
     is_plain = not any(value is None or isinstance(value, list) or "." in name for name, value in values.items())
     if is_plain and CONFIG not in inspect.signature(function).parameters:
         return dict(values)

@@ -108,7 +108,13 @@ class _SeedOnImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return torch's usual spec with a loader that seeds torch after its import; None for other modules."""
+        """Return torch's usual spec with a loader that seeds torch after its import; None for other modules.
+
+        At torch's import, the hook removes itself from `sys.meta_path`.
+
+        Raises:
+            ValueError: as `importlib.util.find_spec` does.
+        """
         if fullname != _LIBRARY:
             return None
         sys.meta_path.remove(self)

@@ -51,7 +51,13 @@ def changed_state(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tup
 
 
 def _values(prefix: str, content: Mapping[str, Any], module: str) -> dict[str, tuple[str, Any]]:
-    """Return the state of the values in a module, or in a class defined in it."""
+    """Return the state of the values in a module, or in a class defined in it.
+
+    Args:
+        prefix: dotted name of the module or class.
+        content: its attributes.
+        module: name of the module, whose own classes are entered; empty for a class, whose inner classes are skipped.
+    """
     values: dict[str, tuple[str, Any]] = {}
     for name, value in list(content.items()):
         if name.startswith("__") or issubclass(type(value), types.ModuleType):

@@ -240,12 +240,15 @@ def _cell_limit(spec: Spec) -> int:
 
 
 def is_too_large(spec: Spec) -> bool:
-    """Return True if a study has more cells or trials than can be planned."""
+    """Return True if a study has more cells or trials than can be planned, 100,000 and `MOST_TRIALS`.
+
+    Cells of a search aren't limited, since it plans them one by one.
+    """
     return _cell_limit(spec) > _MOST_CELLS or largest_size(spec) > MOST_TRIALS
 
 
 def check_limits(spec: Spec) -> None:
-    """Check that a study has no more cells and trials than can be planned.
+    """Check that a study has no more cells and trials than can be planned (`is_too_large`).
 
     Raises:
         InputError: if it has more.

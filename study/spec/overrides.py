@@ -154,7 +154,7 @@ def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tables that set hyperparameters for all models, with the prefix of their keys elsewhere."""
+    """Return the tables with hyperparameters of all models as keys, each with the prefix that makes a key their name."""
     task = data.get("task")
     name = task.get("name") if isinstance(task, dict) else None
     has_family = isinstance(name, str) and is_family_task(name)

@@ -77,7 +77,7 @@ class OwnCodeSpec(CodeSpec):
 
     @property
     def criterion(self) -> dict[str, Bound]:
-        """The bounds that a solved trial's metrics satisfy."""
+        """The bounds that a solved trial's metrics satisfy; empty without `success`."""
         return {name: Bound(at_least=table.at_least, below=table.below) for name, table in self.success.items()}
 
 

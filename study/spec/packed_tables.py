@@ -41,7 +41,7 @@ class PackedSpec(OwnCodeSpec, TaskSpec):
 
     @property
     def criterion(self) -> dict[str, Bound]:
-        """The bounds that a solved trial's metrics satisfy; empty if references set any."""
+        """The bounds that a solved trial's metrics satisfy; empty without `success`, or if references set any."""
         return {} if self.by_references else super().criterion
 
     @property

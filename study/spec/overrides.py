@@ -154,7 +154,10 @@ def _without_label(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prefixes(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tables with hyperparameters of all models as keys, each with the prefix that makes a key their name."""
+    """Return the tables whose keys are hyperparameters for all models, with the prefix that completes a key to a name.
+
+    The prefix is ``success_`` for `success`, which only files of families have, and empty otherwise.
+    """
     task = data.get("task")
     name = task.get("name") if isinstance(task, dict) else None
     has_family = isinstance(name, str) and is_family_task(name)

@@ -333,7 +333,8 @@ def _compare_combined_seeds(
         return _untested(blank, first, second, metric, "they share no combinations of seeds")
     test = statistics.crossed_mean(array.values, is_nested=array.is_nested)
     if test is None:
-        return _untested(blank, first, second, metric, "each source of randomness needs three seeds or more")
+        few = "there are fewer than two" if array.is_nested else "a source of randomness has fewer than three"
+        return _untested(blank, first, second, metric, f"all differences are 0, or {few} seeds")
     sign = 1.0 if is_ranked or blank.is_higher_better else -1.0
     axes = tuple(range(1, array.values.ndim))
     means = sign * np.nanmean(array.values, axis=axes)

@@ -27,6 +27,7 @@ from study.summaries.rows import ResultRows
 from study.summaries.summary import Summary
 from study.trials.seed_design import Sizes
 from study.trials.table import Ints, Trials, TrialTable
+from study.words import count_of
 
 _FACTOR = 10.0
 """The ratio of a key's greatest and least value from which its logarithm is the regressor."""
@@ -322,8 +323,8 @@ def _speeds(rows: ResultRows, trials: TrialTable) -> tuple[list[TimesTest], tupl
             names = tuple(rows.name(row, rows.method_keys) for row in members)
             fields = vars(test) | {"p_adjusted": test.p_value, "seeds": seeds}
             tests.append(TimesTest(question=rows.name(members[0], rows.question_keys), names=names, **fields))
-    notes = (f"No log-rank test at {untimed} questions: times of some rows aren't known.",) if untimed else ()
-    return tests, notes
+    questions = count_of(untimed, "question")
+    return tests, (f"No log-rank test at {questions}: times of some rows aren't known.",) if untimed else ()
 
 
 def _ordered_keys(rows: ResultRows) -> list[str]:

@@ -150,7 +150,7 @@ def _rate(rows: ResultRows, row: int) -> float | None:
         return (summary.solved + 0.5) / (summary.judged + 1)
     if isinstance(summary, CellSummary):
         published = repeated_cell(summary.cell, [s.cell for s in rows.summaries if isinstance(s, CellSummary)])
-        return None if published is None or not published.seeds else (published.solved + 0.5) / (published.seeds + 1)
+        return None if published is None else (published.solved + 0.5) / (published.seeds + 1)
     return None
 
 

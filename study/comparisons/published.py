@@ -90,13 +90,17 @@ class PublishedTables:
 
         Raises:
             InputError: if a file lacks a required column or a field, a value isn't a number, a row has no seeds, or
-                more seeds are solved than there are.
+                more seeds are solved than there are, or it isn't UTF-8.
             OSError: if a file can't be read.
-            UnicodeDecodeError: if a file isn't UTF-8.
         """
         files = (file for file in resources.files(package).iterdir() if file.name.endswith(".csv"))
-        read = {file.name: file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)}
-        return cls.of_texts(read)
+        texts = {}
+        for file in sorted(files, key=lambda file: file.name):
+            try:
+                texts[file.name] = file.read_text(encoding="utf-8")
+            except ValueError as error:
+                raise InputError(f"{file.name}: published results must be UTF-8: {error}") from None
+        return cls.of_texts(texts)
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str]) -> PublishedTables:
@@ -134,7 +138,7 @@ class PublishedTables:
 
 
 def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
-    """Return the published cell that a cell repeats, of the first installed results that have one.
+    """Return the published cell with seeds that a cell repeats, of the first installed results that have one.
 
     Args:
         cell: the cell.
@@ -144,7 +148,7 @@ def repeated_cell(cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
         InputError: if the published results of an installed package are invalid.
     """
     chosen = (results.choose(cell, cells) for results in _offered())
-    return next((repeated for repeated in chosen if repeated is not None), None)
+    return next((repeated for repeated in chosen if repeated is not None and repeated.seeds), None)
 
 
 def published_times() -> list[SolvedTimes]:

@@ -151,11 +151,11 @@ class _Reading:
             seeds = pc.cast(source, pa.int64())
         except pa.ArrowInvalid:  # a text such as 3.0 or x: each distinct text is parsed by itself
             seeds = _each(_text(column), _whole, pa.int64())
-        least = (
-            LEAST_SEED if self._source.metrics else 0
-        )  # a study's seeds may be below 0, if each source of randomness has its own
+        # a study's seeds may be below 0, if each source of randomness has its own
+        least = LEAST_SEED if self._source.metrics else 0
         wrong = pc.fill_null(pc.less(seeds, least), True)
-        self.refuse(np.asarray(wrong), "seed", "isn't a whole number >= 0")
+        must = "isn't a seed of a study, single or combined" if self._source.metrics else "isn't a whole number >= 0"
+        self.refuse(np.asarray(wrong), "seed", must)
         return seeds
 
     def metric(self, name: str, metric: Metric) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -129,7 +130,6 @@ def read_table(
         InputError: if the file has another suffix, doesn't exist, can't be read, has no rows or rows with too many or
             too few values, repeats a column, or was written by a newer package; or if an installed package of tasks
             can't be imported.
-        OSError: if the path is too long, or its folder can't be searched.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """
@@ -147,8 +147,8 @@ def read_table(
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Raise InputError if a file doesn't exist or is empty; convert errors of the context's block into InputError."""
-    _check_there(path)
     try:
+        _check_there(path)
         yield
     except UnbelievableError as error:
         raise InputError(f"{path}: {error}") from error
@@ -224,9 +224,9 @@ def _refuse(path: Path, invalid: Sequence[pacsv.InvalidRow], separator: str) -> 
 
 
 def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
-    """Read the needed columns, in the current format for results of an earlier version; all as they are for None."""
+    """Read the needed columns, in the current format for results of an earlier version; all columns for None."""
     if also is None:
-        return pq.read_table(path).replace_schema_metadata(None)
+        return _with_text_of_lists(pq.read_table(path).replace_schema_metadata(None))
     file = pq.ParquetFile(path)
     old = _results_of(path, file)
     schema = file.schema_arrow if old is None else old.schema
@@ -240,7 +240,17 @@ def _read_parquet(path: Path, also: Collection[str] | None) -> pa.Table:
     # Dictionaries of texts halve time and memory, since texts repeat.
     text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
     file = pq.ParquetFile(path, read_dictionary=text)
-    return file.read(columns=columns).replace_schema_metadata(None)
+    return _with_text_of_lists(file.read(columns=columns).replace_schema_metadata(None))
+
+
+def _with_text_of_lists(table: pa.Table) -> pa.Table:
+    """Replace the columns of lists, maps and structs by their JSON, as in a CSV file: Arrow can't group by them."""
+    for place, name in enumerate(table.column_names):
+        if pa.types.is_nested(table[place].type):
+            values = table[place].to_pylist()
+            texts = [None if value is None else json.dumps(value, default=str) for value in values]
+            table = table.set_column(place, name, pa.array(texts, pa.string()))
+    return table
 
 
 def _results_of(path: Path, file: pq.ParquetFile) -> pa.Table | None:

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from study.errors import InputError
 from study.outcomes.run_names import direction, is_label, is_progress, is_secondary
 from study.outcomes.runs import HYPERPARAMETER, METRIC, OTHER
+from study.outcomes.separated import MISSING
 
 CONSTANT, LABEL, SECONDARY = "constant", "label", "secondary"
+_MISSING = sorted({*MISSING} - {"nan"})
 STATED = ("outcome", "solved")
 """Columns with the runs' own outcomes."""
 
@@ -102,5 +104,5 @@ def floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
         return column.cast(pa.float64())
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    is_missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(["", "na", "n/a", "none", "null"]))
+    is_missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(_MISSING))
     return pc.if_else(is_missing, pa.scalar(None, pa.string()), text).cast(pa.float64())

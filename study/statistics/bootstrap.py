@@ -146,8 +146,8 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
         confidence: in (0, 1).
 
     Returns:
-        Shape [samples, 2], low and high around the interquartile mean; within the range of the values for fewer than
-        `LARGE`. NaN for fewer than five values, and for equal ones.
+        Shape [samples, 2], low and high around the interquartile mean, within the range of the values. NaN for fewer
+        than five values, and for equal ones.
 
     Raises:
         ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
@@ -162,17 +162,17 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
         """Bound the interquartile means of sorted rows of one size; shape [rows, 2]."""
         n = rows.shape[1]
         t = special.stdtrit(n - 1, (1 + confidence) / 2)
+        centre = _interquartile_means(rows)
         if n >= LARGE:
-            centre = _interquartile_means(rows)
             cut = np.clip(rows, rows[:, n // 4, None], rows[:, -(n // 4) - 1, None])
             reach = t * cut.std(axis=1, ddof=1) * 2 / math.sqrt(n)
-            return np.column_stack([centre - reach, centre + reach])
-        tail = special.ndtr(-math.sqrt(n / (n - 1)) * t)
-        replicates = _replicates(rows, _middle, _weighted)
-        low, high = np.quantile(replicates, [tail, 1 - tail], axis=1, overwrite_input=True)
-        centre = _interquartile_means(rows)
-        ends = np.column_stack([np.minimum(low, centre), np.maximum(high, centre)])
-        return np.asarray(np.clip(ends, rows[:, :1], rows[:, -1:]))  # rounding must not leave the range
+            ends = np.column_stack([centre - reach, centre + reach])
+        else:
+            tail = special.ndtr(-math.sqrt(n / (n - 1)) * t)
+            replicates = _replicates(rows, _middle, _weighted)
+            low, high = np.quantile(replicates, [tail, 1 - tail], axis=1, overwrite_input=True)
+            ends = np.column_stack([np.minimum(low, centre), np.maximum(high, centre)])
+        return np.asarray(np.clip(ends, rows[:, :1], rows[:, -1:]))  # neither rounding nor `reach` may leave the range
 
     return _bounds(values, sizes, confidence, bounds)
 

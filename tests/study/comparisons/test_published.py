@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from study.comparisons.published import PublishedTables, published_sources, repeated_cell
+from study.comparisons import published
+from study.comparisons.published import PublishedCell, PublishedTables, published_sources, repeated_cell
 from study.errors import InputError
 from study.records import Cell
 from tests.study.source.builders import installed, write
@@ -22,11 +25,11 @@ WIDE = Cell("lab:Sum", "lab:mlp", {"width": 16, "label": "late", "depth": 2})
 def test_a_cell_repeats_a_row_with_its_values() -> None:
     """A row matches a cell in task, model and each hyperparameter; an empty field matches any value."""
     tables = PublishedTables.of_texts({"sums.csv": TABLE})
-    published = tables.choose(WIDE, [WIDE])
-    assert published is not None
-    assert (published.source, published.table, published.solved, published.seeds) == ("Doe 2025", "sums", 50, 50)
-    assert (published.solved_at_mean, published.solved_at_interval) == (None, None)
-    assert published.metrics == {"test_loss": (0.08, None)}
+    wide = tables.choose(WIDE, [WIDE])
+    assert wide is not None
+    assert (wide.source, wide.table, wide.solved, wide.seeds) == ("Doe 2025", "sums", 50, 50)
+    assert (wide.solved_at_mean, wide.solved_at_interval) == (None, None)
+    assert wide.metrics == {"test_loss": (0.08, None)}
     narrow = tables.choose(WIDE.replace(width=8.0), [])
     assert narrow is not None
     assert (narrow.solved_at_mean, narrow.solved_at_interval) == (1200, (1000, 1500))
@@ -60,14 +63,36 @@ def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
         PublishedTables.of_texts({"a.csv": text})
 
 
+def test_a_table_that_is_not_utf8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package's file in another encoding is an error with its name."""
+    site = write(tmp_path, latinlab__published__="")
+    (site / "latinlab" / "published" / "sums.csv").write_bytes(TABLE.replace("Doe", "Dö").encode("latin-1"))
+    monkeypatch.syspath_prepend(site)
+    with pytest.raises(InputError, match=r"sums.csv: published results must be UTF-8: .*0xf6"):
+        PublishedTables.of_package(importlib.import_module("latinlab.published"))
+
+
+def test_cells_without_published_seeds_repeat_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A published cell of 0 seeds has no rate to compare with."""
+
+    class Empty:
+        sources = ("Doe 2025",)
+
+        def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell:
+            return PublishedCell(source="Doe 2025", table="t", solved=0, seeds=0)
+
+    monkeypatch.setattr(published, "_offered", lambda: [Empty()])
+    assert repeated_cell(WIDE, [WIDE]) is None
+
+
 def test_a_package_offers_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package offers tables by an entry point with its name; the built-in results stay."""
     site = write(tmp_path, tablelab__published__="")
     (site / "tablelab" / "published" / "sums.csv").write_text(TABLE)
     entry = "[seeded_study.published]\ntablelab = tablelab.published\n"
     monkeypatch.syspath_prepend(installed(site, entry_points=entry, name="tablelab"))
-    published = repeated_cell(WIDE, [WIDE])
-    assert published is not None
-    assert published.solved == 50
+    repeated = repeated_cell(WIDE, [WIDE])
+    assert repeated is not None
+    assert repeated.solved == 50
     assert "Doe 2025" in published_sources()
     assert len(published_sources()) == 2

@@ -288,6 +288,16 @@ def test_parquet_columns_of_any_type_are_read(tmp_path):
     }
 
 
+def test_parquet_lists_are_json(tmp_path):
+    """Lists distinguish groups by their JSON, as in a CSV file, and a list isn't a seed."""
+    layers = [[8, 8], [8, 8], [16], None]
+    content = {"layers": layers, "seed": [0, 1, 0, 0], "solved": [True, False, True, True]}
+    pq.write_table(pa.table(content), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").table["layers"].to_pylist() == ["[8, 8]", "[8, 8]", "[16]", None]
+    pq.write_table(pa.table(content | {"seed": [[0], [1], [0], [0]]}), tmp_path / "a.parquet")
+    assert "row 1: seed: '[0]' isn't a whole number >= 0" in refusal(tmp_path / "a.parquet")
+
+
 def test_a_newer_schema_is_refused(tmp_path):
     """A results file of a later version gives a message that asks for an upgrade."""
     table = results_table(results()).replace_schema_metadata({"study.schema_version": "99"})
@@ -300,6 +310,7 @@ def test_missing_and_foreign_files_are_named(tmp_path):
     file(tmp_path, GOOD, "seeds.csv")
     assert "choose from seeds.csv" in refusal(tmp_path / "seed.csv")
     assert "can't be read as a parquet file" in refusal(file(tmp_path, GOOD, "b.parquet"))
+    assert "File name too long" in refusal(tmp_path / f"{'a' * 300}.csv")
     (tmp_path / "c.csv").write_bytes(b"seed,solved,solved_at,sparsity_error\n\xff\xfe,1,2,3\n")
     assert "can't be read as a csv file" in refusal(tmp_path / "c.csv")
 

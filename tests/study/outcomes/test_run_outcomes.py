@@ -281,6 +281,15 @@ def test_a_parquet_file_of_runs_is_read(tmp_path: Path) -> None:
             read_runs(tmp_path / name)
 
 
+@pytest.mark.parametrize("missing", ["<NA>", "NaT", "n/a", "None", ""])
+def test_a_metric_may_be_missing_in_words(missing: str, tmp_path: Path) -> None:
+    """All words for a missing value, those of pandas too, are a missing number of a metric."""
+    rows = [f"{lr},{seed},{missing if seed == 3 else lr + seed / 10}" for lr in (1, 2) for seed in range(4)]
+    (tmp_path / "runs.csv").write_text("\n".join(["lr,seed,val_acc", *rows]))
+    outcomes = outcomes_of_runs(read_runs(tmp_path / "runs.csv"))
+    assert outcomes.table["val_acc"].to_pylist()[2:4] == [1.2, None]
+
+
 def test_a_weight_of_a_loss_is_not_a_metric() -> None:
     """A varying column such as loss_weight is a hyperparameter, so its runs aren't repeats."""
     rows = [{**row, "loss_weight": weight} for row in GRID for weight in (1, 10)]

@@ -224,6 +224,14 @@ def test_expansions_for_many_values_agree_with_resamples(law, monkeypatch):
         assert (expanded != resampled).all()
 
 
+def test_intervals_of_many_values_stay_within_their_range():
+    """With a quarter of ones, the interval of the interquartile mean ends at the smallest value, 0."""
+    values = np.repeat([0.0, 1.0], [3040, bootstrap.LARGE - 3040])
+    [(low, high)] = bootstrap.interquartile_mean_intervals(values)
+    assert low == 0
+    assert 0.03 < high < 0.06
+
+
 def test_many_skewed_values_are_resampled(monkeypatch):
     """If a single value dominates, an expansion would be wrong, so the interval uses resamples."""
     values = np.append(np.arange(float(bootstrap.LARGE)), 1e9)

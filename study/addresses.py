@@ -86,9 +86,9 @@ class _AddressParts:
 def without_secret(address: str) -> str:
     """Return an address with ``***`` for the text before the last @ and after a ? or #, which could hold a password.
 
-    Unquoted passwords may contain any of these characters, so the host begins after the last @. An @ in an absolute
-    path, in a file's address or after the bucket of an object store masks nothing. Nor does a ? or # in a path, or a #
-    in a file's address.
+    Unquoted passwords may contain any of these characters, so the host begins after the last @. An @ masks nothing
+    in a path that begins with ``/``, ``.`` or ``~``, in a file's address or after the bucket of an object store. Nor
+    does a ? or # in a path, or a # in a file's address.
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
@@ -103,6 +103,8 @@ def without_secret(address: str) -> str:
 
 def page_of(address: str) -> str:
     """Return a server's address for a browser, without user name, password and query.
+
+    Only the scheme is left if an @ follows a ? or #, since either may be part of the password.
 
     Example:
         >>> page_of("https://me:p@ss@host/mlflow?token=secret")

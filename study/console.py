@@ -169,7 +169,7 @@ class ConsoleTable(Table):
         return self.columns[place].no_wrap or self.columns[place].justify == "right"
 
     def _extra(self, count: int, console: Any, options: ConsoleOptions) -> int:
-        """Measure the borders and gaps of a number of columns."""
+        """Return the width of the borders and gaps of a table with `count` columns."""
         empty = self._empty_copy()
         for _ in range(count):
             empty.add_column(width=1)
@@ -178,7 +178,7 @@ class ConsoleTable(Table):
     def _part(
         self, chosen: Sequence[int], widths: Sequence[int], console: Any, options: ConsoleOptions
     ) -> RenderResult:
-        """Lay out some columns at their widths."""
+        """Lay out the columns at the places `chosen`, each at its width of `widths`."""
         part = self._empty_copy()
         for i, width in zip(chosen, widths, strict=True):
             column = self.columns[i]
@@ -219,7 +219,10 @@ class ConsoleTable(Table):
 
 
 def _shares(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
-    """Distribute the room: narrow the widest columns first, none below its least width."""
+    """Return the columns' widths: the natural ones, narrowed until their sum fits the room.
+
+    The widest column is narrowed first, none below its least width; the least widths must fit.
+    """
     widths = list(natural)
     for _ in range(sum(widths) - room):
         widest = max((i for i, width in enumerate(widths) if width > least[i]), key=lambda i: widths[i])

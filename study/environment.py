@@ -22,7 +22,7 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
     """Return the provenance of a result made here and now.
 
     Args:
-        device: ``cpu`` or ``cuda``.
+        device: ``cpu``, or ``cuda`` if this process can use a GPU.
         repository: fields of the user's repository, ``user_git_commit`` and others; see `study.driver.repository`.
 
     Returns:

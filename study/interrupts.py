@@ -20,7 +20,7 @@ _LIBRARIES = (
 
 
 def defer_while_importing() -> None:
-    """Defer Ctrl-C while any code imports one of these libraries, even if it is pressed again.
+    """Defer Ctrl-C while any code imports one of `_LIBRARIES`, even if it is pressed again.
 
     It is delivered once, as soon as the import has ended.
     """
@@ -61,9 +61,10 @@ class _Deferred:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module, and deliver an interrupt afterwards.
+    """Execute a library's module, with Ctrl-C deferred until its import has ended.
 
-    Interrupts aren't deferred outside the main thread, or if SIGINT is ignored or handled outside Python.
+    It isn't deferred outside the main thread, or if SIGINT is ignored or handled outside Python. Within another
+    deferred import, that import defers it.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None

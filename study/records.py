@@ -111,7 +111,7 @@ class Cell:
         return int(self.values.get("iterations") or 0)
 
     def value(self, name: str) -> Any:
-        """Return the task, the model or a hyperparameter's value, lists as tuples; None if it doesn't apply."""
+        """Return the task, the model or a hyperparameter's value, lists as tuples; None if inapplicable or unknown."""
         if name in ("task", "model"):
             return getattr(self, name)
         return _frozen(self.values.get(name))
@@ -196,7 +196,7 @@ def sources_of(seed: int) -> Sources:
     """Return the seeds of the sources of randomness that a trial's seed encodes.
 
     Raises:
-        ValueError: if a negative seed encodes a seed of 2**21 - 1, which can't be combined.
+        ValueError: if a negative seed encodes a seed of 2**21 - 1 or more, which can't be combined.
     """
     if seed >= 0:
         return Sources(seed, seed)

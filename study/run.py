@@ -96,8 +96,8 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         failed; or Ctrl-C or SIGTERM interrupted the run.
 
     Raises:
-        InputError: if the study can't be trained here (`Run.refuse`), or the user's settings have mistakes; nothing was
-            started.
+        InputError: if the study can't be trained here (`Run.refuse`), or the user's settings have mistakes (nothing was
+            started then); or if a newer package wrote one of the study's files.
         BusyError: if another process runs the study, or takes it over.
         StoreError: if the store can't be read or written, or stays away longer than the option `patience_s`.
         ClusterError: if Ray is needed, but can't be started or has no room.
@@ -160,7 +160,8 @@ class Run:
         Engines take seconds to import, so a finished study skips the check.
 
         Raises:
-            InputError: if a cell has no engine, the device doesn't exist, or the options need Ray and it can't be used.
+            InputError: if a cell has no engine, the device doesn't exist, the options need Ray and it can't be used, or
+                a newer package wrote one of the study's files.
             StoreError: if the store can't be read.
         """
         if not self._is_trained():
@@ -191,6 +192,7 @@ class Run:
         Raises:
             BusyError: if another process holds the lock.
             StoreError: if the store can't be read or written.
+            InputError: if a newer package wrote one of the study's files.
         """
         folder = Store(self.options.root).study(self.plan.spec.study).judged_by(self.plan.criterion)
         with folder.lock(self._notify) as self._lock:
@@ -226,6 +228,7 @@ class Run:
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
             BusyError: if another driver has taken the study over.
+            InputError: if a newer package wrote one of the study's files, or no suggestion of a search can be trained.
         """
         while True:
             before = self.plan
@@ -243,6 +246,7 @@ class Run:
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
             BusyError: if another driver has taken the study over.
+            InputError: if a newer package wrote one of the study's files.
         """
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
@@ -278,6 +282,7 @@ class Run:
         Raises:
             InputError: if no engine trains a cell.
             ClusterError: if Ray is needed, but can't be started or has no room.
+            StoreError: if the store can't be read, or stays away too long.
         """
         from study.driver.resources import first_workers  # imported late: engines and Ray take seconds to import
 
@@ -304,6 +309,7 @@ class Run:
         Raises:
             InputError: if no engine trains a cell.
             ClusterError: if Ray is needed, but can't be started or has no room.
+            StoreError: if the store can't be read or written, or stays away too long.
         """
         formed = self.resources.form(pending, self.folder, self.console)
         self._stop, options = threading.Event(), self.options
@@ -376,6 +382,7 @@ class Run:
         Raises:
             BusyError: if another driver has taken the study over.
             StoreError: if the store can't be read or written, or stays away too long.
+            InputError: if a newer package wrote one of the study's files.
         """
         patience_s = self.options.patience_s if finished else 0.0
         if (reason := self._taken_over(patience_s)) is not None:

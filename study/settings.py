@@ -110,7 +110,10 @@ def notify_command() -> Sequence[str]:
 
 
 def folder_notifies() -> bool:
-    """Return True if the working folder's ``study.toml`` sets `NOTIFY`, which is ignored there."""
+    """Return True if the working folder's ``study.toml`` has a valid `NOTIFY`, which is ignored there.
+
+    False if that file is the user's own.
+    """
     return NOTIFY in _read(Path(FILE))[0] and Path(FILE).resolve() != user_file().resolve()
 
 
@@ -215,7 +218,7 @@ def check_no_secret(address: str, where: str) -> None:
         where: the option or file that has the address.
 
     Raises:
-        InputError: if it holds a password; the message doesn't contain it.
+        InputError: if it holds, or may hold, a password or a token; the message doesn't contain it.
     """
     if holds_secret(address):
         raise InputError(f"{where}: {_NO_SECRETS_ALLOWED}")

@@ -26,6 +26,9 @@ def symbol(model: str) -> str:
     Args:
         model: its name in study files, or the symbol that the published tables use.
 
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+
     Example:
         >>> symbol("NAC-add"), symbol("NAC+"), symbol("mine")
         ('NAC₊', 'NAC₊', 'mine')
@@ -36,6 +39,9 @@ def symbol(model: str) -> str:
 
 def model_name(model: str) -> str:
     """Return a model's name in study files, from that name or its symbol in the published tables.
+
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> model_name("NAC•,NMU"), model_name("mine")
@@ -51,6 +57,9 @@ def title(key: str, declared: Mapping[str, str] = MappingProxyType({})) -> str:
         key: its name in study files.
         declared: titles declared by the study's own code, by name; they take precedence over the vocabulary's.
 
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+
     Example:
         >>> title("batch_size"), title("batch_size", {"batch_size": "rows"}), title("my_width")
         ('batch', 'rows', 'my width')
@@ -59,12 +68,19 @@ def title(key: str, declared: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def format_cell_value(cell: Cell, key: str, labels: Labels) -> str:
-    """Format a cell's value of a hyperparameter, or its label on an axis, for readers."""
+    """Format a cell's value of a hyperparameter, or its label on an axis, for readers.
+
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return format_value(key, value(cell, key, labels))
 
 
 def format_value(key: str, content: Any) -> str:
     """Format a value of a hyperparameter or column for readers; None as the vocabulary has it, or else an en dash.
+
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> format_value("operation", "mul"), format_value("hidden_size", 1000), format_value("clipped", False)

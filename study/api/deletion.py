@@ -61,7 +61,7 @@ class Deletion:
             BusyError: if the study is running; nothing is deleted.
             InputError: if the study's folder has files but no study, or its experiment has runs of others.
             TrackingError: if MLflow can't be reached or refuses; the store is untouched.
-            StoreError: if a file can't be removed.
+            StoreError: if the store can't be read, or a file can't be removed.
         """
         from study.store import Store
 
@@ -92,6 +92,7 @@ def deletion_of(study: str, where: Where) -> Deletion:
         InputError: if the study's experiment in MLflow has runs that the study didn't write, or its folder is a link,
             or the folder has files but no study.
         TrackingError: if MLflow can't be reached.
+        StoreError: if the store can't be read.
     """
     from study.store import Store
 

@@ -115,7 +115,7 @@ def is_stored(name: str, store: str) -> bool:
     """Return True if the store has a study of that name; False also without a store.
 
     Raises:
-        InputError: if the name leads out of the store.
+        InputError: if the store's address isn't valid, or the name leads out of the store.
         StoreError: if the store can't be read.
     """
     from study.store import Store
@@ -127,7 +127,8 @@ def is_preset_alone(name: str, store: str) -> bool:
     """Return True if a preset has that name, but no study in the store does.
 
     Raises:
-        InputError: if a link in the store's folder has that name and leads out of it.
+        InputError: if the presets can't be listed (`preset_names`), the store's address isn't valid, or a link in the
+            store's folder has that name and leads out of it.
         StoreError: if the store can't be read.
     """
     from study.plugins.presets import preset_names
@@ -144,7 +145,7 @@ def file_of(name: str, store: str) -> str:
 
     Raises:
         UnknownStudyError: if neither exists.
-        InputError: if the name leads out of the store.
+        InputError: if the store's address isn't valid, the name leads out of the store, or presets can't be listed.
         StoreError: if the stored file can't be read.
     """
     from study.plugins.presets import preset_names, preset_text

@@ -35,6 +35,8 @@ _ALWAYS = ("trial_id", "cell_id", "seed", "task", "model", "outcome")
 def trials(results: pa.Table, labels: Labels) -> pd.DataFrame:
     """Return one row per trial, in the given order: ids, grid axes, hyperparameters, outcome and metrics.
 
+    Columns without any value are left out, except ids, seed, task, model and outcome.
+
     Args:
         results: the trials' results.
         labels: the names of grid points, which become columns.

@@ -28,7 +28,8 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
         The numbers of new and of existing trials, and notices for the user.
 
     Raises:
-        InputError: if the file isn't an export or is damaged, or if the store has another study of that name.
+        InputError: if the file isn't an export, is damaged or from a newer package, or if the store has another study
+            of that name.
         ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
         StoreError: if the store can't be read or written.
@@ -52,6 +53,7 @@ def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
     Raises:
         InputError: if the table can't be read, or seeds or metrics aren't found in it.
         TypeError: if a choice has another name.
+        StoreError: if results of an earlier version can't be converted to the current format, which is a bug here.
     """
     from study.outcomes import read_runs
 
@@ -71,6 +73,7 @@ def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
     Raises:
         InputError: if the file isn't such an export, or seeds or metrics aren't found in it.
         TypeError: if a choice has another name.
+        StoreError: if results of an earlier version can't be converted to the current format, which is a bug here.
     """
     from study.outcomes import read_runs
 
@@ -181,7 +184,11 @@ class ImportedRuns:
         return pd.DataFrame(self.content.table.to_pydict())
 
     def report(self) -> OutcomesReport:
-        """Return the report of these trials, with one row for each combination of values of the columns `by`."""
+        """Return the report of these trials, with one row for each combination of values of the columns `by`.
+
+        Raises:
+            InputError: if a vocabulary or a family of tasks can't be used.
+        """
         from study.results.groups import assemble_group_report
 
         content = self.content

@@ -46,7 +46,8 @@ def report(
         The report, to display or to write.
 
     Raises:
-        InputError: if columns are missing or values are wrong; the message lists all mistakes.
+        InputError: if columns are missing or values are wrong (the message lists all mistakes), the published
+            estimators lack a number, or no group can be compared.
 
     Example:
         >>> import pandas as pd
@@ -131,6 +132,7 @@ class OutcomesReport:
         Raises:
             InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
             ReportError: if a part of the report failed; all others are written.
+            OSError: if a file can't be written.
         """
         from study.reports import USUAL, check_columns, write_report
 

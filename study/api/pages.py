@@ -30,6 +30,7 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
 
     Raises:
         InputError: if the store doesn't exist, or another file has the page's name.
+        StudyError: if the store can't be read, or the page can't be written.
     """
     from study.results.index import Index
 

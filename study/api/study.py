@@ -57,8 +57,9 @@ def load(
         The study, to plan, run and read.
 
     Raises:
-        InputError: if the file or preset doesn't exist or has mistakes (the message lists all with their lines), or the
-            study has more than 100,000 trials without `yes`.
+        InputError: if the file or preset doesn't exist or has mistakes (the message lists all with their lines), an
+            override is invalid, a function under `train` can't be imported by other processes, or the study has more
+            than 100,000 trials without `yes`.
         StoreError: if the study has own code, and the store's copies of its code can't be read.
 
     Example:
@@ -107,7 +108,7 @@ def open_study(name: str, *, store: str | Path = STORE, tracking_uri: str | None
 
     Raises:
         UnknownStudyError: if the store or the study doesn't exist.
-        InputError: if the name can't be a study's.
+        InputError: if the name can't be a study's, or the store's address isn't valid.
         StoreError: if the store can't be read.
     """
     from study.store import Store
@@ -138,7 +139,7 @@ class Study:
         """The plan of its file: cells, seeds, trials.
 
         Raises:
-            InputError: if the study was opened, not loaded from a file.
+            InputError: if the study was opened, not loaded from a file, or as for `study.plan.plan.make_plan`.
         """
         from study.plan.plan import make_plan
 
@@ -151,7 +152,7 @@ class Study:
         """Its numbers of trials and cells, in words.
 
         Raises:
-            InputError: if the study was opened, not loaded from a file.
+            InputError: as for `planned`.
         """
         return self.planned.size
 
@@ -168,8 +169,8 @@ class Study:
 
         Raises:
             InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search; if an option doesn't
-                exist or can't have its value; if a trial fails in the calibration; or if the study was opened, not
-                loaded.
+                exist or can't have its value; if a trial fails in the calibration; or as for `planned`.
+            StudyError: if the study's stored results can't be read.
 
         Example:
             >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
@@ -215,9 +216,10 @@ class Study:
         Raises:
             KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it; checkpoints are kept.
             InputError: if no engine trains a cell, the device doesn't exist, an option doesn't exist or can't have its
-                value, or the study was opened, not loaded.
+                value, or as for `planned`.
             BusyError: if the study is running already.
             ClusterError: if Ray is needed, but can't be started or has no room.
+            StoreError: if the store can't be read or written, or stays away too long.
         """
         from study.run import Ending
 
@@ -240,9 +242,10 @@ class Study:
             options: fields of `study.driver.options.Options`.
 
         Raises:
-            InputError: as for `run`, or if an option doesn't exist or can't have its value.
+            InputError: as for `run`.
             ClusterError: if Ray is needed, but can't be started or has no room.
             BusyError: if the study is running already.
+            StoreError: if the store can't be read or written, or stays away too long.
         """
         from study.driver.options import options_of
         from study.run import run, until_sure
@@ -275,9 +278,10 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the study to compare with has no results, or no cell with a counterpart; or, with
-                `from_mlflow`, if no MLflow address is set.
+            InputError: if the study to compare with has no results, or no cell with a counterpart; if a stored file is
+                invalid, or a newer package wrote one; or, with `from_mlflow`, if no MLflow address is set.
             TrackingError: with `from_mlflow`, if MLflow can't be reached or doesn't know the study.
+            StoreError: if the store can't be read.
         """
         from study.results.load import load_results
 
@@ -290,6 +294,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            InputError: if its stored file is invalid, or a newer package wrote one of its files.
+            StoreError: if the store can't be read.
         """
         return self.results().headline
 
@@ -302,8 +308,10 @@ class Study:
             The claims, each with its verdict.
 
         Raises:
-            InputError: if the study has no claims.
+            InputError: if the study has no claims, its stored file is invalid, or a newer package wrote one of its
+                files.
             UnknownStudyError: if the store has no such study.
+            StoreError: if the store can't be read.
         """
         from study.results.claims import check_claims
         from study.results.stored_plan import stored_plan
@@ -318,6 +326,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            InputError: if its stored file is invalid, or a newer package wrote one of its files.
+            StoreError: if the store can't be read.
         """
         return self.results().failures
 
@@ -326,6 +336,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            InputError: if its stored file is invalid, or a newer package wrote one of its files.
+            StoreError: if the store can't be read.
         """
         from study.api import frames
 
@@ -337,6 +349,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            InputError: if its stored file is invalid, or a newer package wrote one of its files.
+            StoreError: if the store can't be read.
         """
         from study.api import frames
         from study.reports import cells_rows
@@ -353,6 +367,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            InputError: if its stored file is invalid, or a newer package wrote one of its files.
+            StoreError: if the store can't be read.
         """
         from study.api import frames
 
@@ -368,7 +384,10 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if no trial or more than one has that id, or the store isn't a folder and `into` is None.
+            InputError: if no trial or more than one has that id, the store isn't a folder and `into` is None, or a
+                newer package wrote one of the study's files.
+            StoreError: if the store can't be read.
+            OSError: if a file can't be written to `into`.
         """
         from study.results.trial_files import local_files, trial_named
         from study.store import Store
@@ -384,7 +403,9 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if no trial or more than one has that id, or its weights aren't stored.
+            InputError: if no trial or more than one has that id, its weights aren't stored, or a stored file is
+                invalid.
+            StoreError: if the store can't be read.
         """
         import torch
 
@@ -413,8 +434,9 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the trial doesn't exist, failed, was stopped early or can't be trained here, or its code has
-                changed.
+            InputError: if the trial doesn't exist, failed, was stopped early or can't be trained here, its code has
+                changed, or a stored file is invalid.
+            StoreError: if the store can't be read.
         """
         from study.driver.repeat import repeat
         from study.results.trials import trial_id_of
@@ -434,8 +456,9 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the trial doesn't exist, failed, was stopped early or has no learning curve, or no scripts
-                exist for its task.
+            InputError: if the trial doesn't exist, failed, was stopped early or has no learning curve, no scripts exist
+                for its task, or a stored file is invalid.
+            StoreError: if the store can't be read.
         """
         from study.driver.repeat import script
         from study.results.trials import trial_id_of
@@ -457,8 +480,10 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if `share` isn't in (0, 1], there is nothing to compare with, or a trial can't be trained here.
+            InputError: if `share` isn't in (0, 1], there is nothing to compare with, a trial can't be trained here, or
+                a stored file is invalid.
             BusyError: if the study is running.
+            StoreError: if the store can't be read or written.
         """
         from study.driver.repeat import verify
 
@@ -505,6 +530,7 @@ class Study:
             InputError: if the study has no own code or sets `version`; if its code hasn't changed since the results
                 were made; or, with `undo`, if no declaration for its code is in force.
             BusyError: if the study is running.
+            StoreError: if the store can't be read or written.
         """
         from study.results.code_changes import adopt_results, revoke_adoption
         from study.results.stored_plan import keep_code
@@ -530,6 +556,7 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
+            StoreError: if the store can't be read.
         """
         return self.tag()
 
@@ -546,6 +573,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if a tag isn't valid, or a tag to remove doesn't exist.
+            StoreError: if the store can't be read or written.
         """
         from study.results.tags import change_tags
         from study.store import Store
@@ -557,11 +585,15 @@ class Study:
     def table(self, results: StudyResults | None = None) -> Printout:
         """Return the table of the current results, with the finding.
 
+        Printing it raises InputError if no trial is done yet; its `data` can be read nevertheless.
+
         Args:
             results: the results to show; None to read them.
 
         Raises:
             UnknownStudyError: if the results must be read, and the store has no such study.
+            InputError: if they must be read, and a stored file is invalid, or a newer package wrote one.
+            StoreError: if they must be read, and the store can't be read.
         """
         from study.results.study import print_results, results_as_json
 
@@ -576,7 +608,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the name isn't a figure's, or the study has no data for the figure.
+            InputError: if the name isn't a figure's, the study has no data for the figure, or a stored file is invalid.
+            StoreError: if the store can't be read.
         """
         from study.reports.figures.names import NAMES
 
@@ -618,8 +651,9 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if a file that isn't part of a report would be overwritten, a statistic or trial doesn't exist,
-                or the trial's weights aren't stored.
+                the trial's weights aren't stored, or a stored file is invalid.
             ReportError: if a part of the report failed; all others are written.
+            StudyError: if the store can't be read, or the folder can't be written.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report
@@ -640,7 +674,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the other study has no results, or no cell with a counterpart.
+            InputError: if the other study has no results, or no cell with a counterpart, or a stored file is invalid.
+            StoreError: if the store can't be read.
         """
         import pandas as pd
 
@@ -657,9 +692,10 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if no MLflow address is set, or the study has no results.
+            InputError: if no MLflow address is set, the study has no results, or a stored file is invalid.
             TrackingError: if MLflow can't be reached.
             ReportError: if a part of the report failed.
+            StudyError: if the store can't be read, or the report can't be written.
         """
         from study.results.load import require_results
         from study.results.study import sync
@@ -679,6 +715,7 @@ class Study:
             InputError: if the study's folder or its experiment in MLflow also has content of others.
             BusyError: if the study is running.
             TrackingError: if MLflow can't be reached; then nothing is deleted.
+            StoreError: if the store can't be read, or a file can't be removed.
         """
         from study.api.deletion import deletion_of
 

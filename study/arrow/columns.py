@@ -83,7 +83,11 @@ class Meaning:
 
 
 def column_of(field: pa.Field) -> Meaning | None:
-    """Return the role, name and kind of a column; None for the fixed columns."""
+    """Return the role, name and kind of a column; None for the fixed columns.
+
+    Raises:
+        UnicodeDecodeError: if the field's metadata isn't UTF-8 text.
+    """
     metadata = field.metadata or {}
     if _ROLE not in metadata:
         return None
@@ -147,7 +151,7 @@ def column_names(cells: Iterable[Cell]) -> list[str]:
     The list is empty without cells.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
 
     Example:
         >>> column_names([Cell("simple", "NMU", {"operation": "mul", "hidden_size": 2})])
@@ -162,7 +166,7 @@ def declared_kinds(cell: Cell) -> Mapping[str, str]:
     """Return the kinds of hyperparameters that the cell's family declares; empty for tasks outside families.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return family_named(cell.task).kinds if is_family_task(cell.task) else {}
 
@@ -171,7 +175,7 @@ def declared_metrics(cell: Cell) -> tuple[str, ...]:
     """Return the metrics that the cell's family declares; empty for tasks outside families.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return tuple(family_named(cell.task).metrics) if is_family_task(cell.task) else ()
 
@@ -180,7 +184,7 @@ def cell_columns() -> tuple[str, ...]:
     """List task, model and the hyperparameters of all families, in column order.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     names = [
         name
@@ -194,7 +198,7 @@ def metric_columns() -> tuple[str, ...]:
     """List the metrics of all families, in order.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return tuple(dict.fromkeys(name for family in families() for name in family.metrics))
 

@@ -40,7 +40,7 @@ def results_table(results: Iterable[Result]) -> pa.Table:
         The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     rows = list(results)
     trials = [result.trial for result in rows]
@@ -55,7 +55,7 @@ def trials_table(trials: Iterable[Trial]) -> pa.Table:
     """Convert trials without results to a table of results; the result columns are null.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     rows = list(trials)
     return _table(rows, {}, {})
@@ -66,6 +66,7 @@ def table_results(table: pa.Table) -> list[Result]:
 
     Raises:
         ValueError: if a trial has no outcome, as in `trials_table`, or if a JSON or range can't be decoded.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
     """
     fields = [decoded(table[column], "") for column in RESULT_COLUMNS]
     metric_columns = [(c.name, name) for name, c in _columns(table).items() if c.role == METRIC]
@@ -86,6 +87,7 @@ def table_cells(table: pa.Table) -> list[Cell]:
 
     Raises:
         ValueError: if a JSON or range can't be decoded.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
     """
     columns = {name: column for name, column in _columns(table).items() if column.role == HYPERPARAMETER}
     names = [column.name for column in columns.values()]
@@ -121,7 +123,7 @@ def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
     """Return the kind of each hyperparameter's column; if no cell has a value, the declared kind, or else `NONE`.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     declared = {name: kind for cell in cells for name, kind in declared_kinds(cell).items()}
     names = dict.fromkeys(name for cell in cells for name in cell.values)

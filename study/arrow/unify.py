@@ -40,6 +40,7 @@ def unified(tables: Sequence[pa.Table]) -> pa.Table:
 
     Raises:
         ValueError: if a column must be converted whose JSON or ranges can't be decoded.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
 
     Example:
         >>> from study.arrow import results_table, table_cells

@@ -105,7 +105,7 @@ def _sample(claim: Claim, pair: Sequence[Cell], claimed: ClaimedTrials) -> Claim
 
 
 def _values(claim: Claim, trials: Trials, low: float, high: float) -> Floats:
-    """Return the numbers of a cell's trials, clipped to their limits."""
+    """Return the numbers of a cell's trials by the table of `claim_samples`, within the limits; NaN without one."""
     if claim.quantity == SUCCESS_RATE:
         return trials.is_solved.astype(np.float64)
     if claim.quantity in TIMES:
@@ -121,7 +121,10 @@ def _values(claim: Claim, trials: Trials, low: float, high: float) -> Floats:
 
 
 def _beyond(claim: Claim, pair: Sequence[Trials], is_counted: Flags) -> Floats:
-    """Return 1 where an unlimited metric, or its difference, is beyond the bound, else 0; NaN if not counted."""
+    """Return 1 where an unlimited metric, or its difference, is beyond the bound, else 0; NaN if not counted.
+
+    A missing value counts as the worst; trials aren't counted if a metric of solved trials has no value.
+    """
     assert claim.metric is not None
     worst = -np.inf if claim.metric.higher_is_better else np.inf
     values = [trials.values(claim.quantity) for trials in pair]

@@ -18,6 +18,7 @@ def count_draws(trials: Iterable[Trial], family: Family | None = None) -> int:
 
     Raises:
         ValueError: if `family` is None, and no installed family has a trial's task.
+        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -36,6 +37,7 @@ def by_draw(trials: Iterable[Trial], family: Family | None) -> list[list[Trial]]
 
     Raises:
         ValueError: if `family` is None, and no installed family has a trial's task.
+        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
     """
     rows: dict[Cell, object] = {}
     draws: dict[object, list[Trial]] = {}
@@ -56,6 +58,7 @@ def pack_cost(trials: Sequence[Trial], family: Family | None = None) -> float:
 
     Raises:
         ValueError: if `family` is None, and no installed family has a trial's task.
+        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
     """
     cells = [trial.cell for trial in trials]
     return (family or family_of(cells[0])).cost_us(cells, count_draws(trials, family))

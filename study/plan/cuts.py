@@ -35,6 +35,10 @@ def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> li
         group: the trials; at least `count`.
         count: the number of parts.
         family: as for `make_packs`.
+
+    Raises:
+        ValueError: if `family` is None, and no installed family has a trial's task.
+        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
     """
     cost_us = {cell: pack_cost([Trial(cell, 0)], family) for cell in {trial.cell for trial in group}}
     draws = by_draw(group, family)
@@ -48,7 +52,7 @@ def cut_by_cost(group: Sequence[Trial], count: int, family: Family | None) -> li
 
 
 def _cut_in_order(costs: Sequence[float], count: int) -> list[list[int]]:
-    """Divide a sequence of costs, in order, into non-empty parts of about equal sum."""
+    """Divide the indices of costs, in order, into `count` nonempty parts with about equal sums of costs."""
     parts: list[list[int]] = [[] for _ in range(count)]
     total, before, at = sum(costs), 0.0, 0
     for i, cost in enumerate(costs):
@@ -62,7 +66,7 @@ def _cut_in_order(costs: Sequence[float], count: int) -> list[list[int]]:
 
 
 def _shares(costs: Sequence[float], most: Sequence[int], count: int) -> list[int]:
-    """Distribute parts over draws by cost: at least one each, and at most one per trial."""
+    """Return each draw's number of parts by its cost: at least 1, at most its number of trials, `count` in all."""
     shares = [1] * len(costs)
     for _ in range(count - len(costs)):
         candidates = [i for i, share in enumerate(shares) if share < most[i]]

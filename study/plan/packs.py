@@ -25,7 +25,7 @@ def shape_key(cell: Cell) -> ShapeKey:
 
     Raises:
         ValueError: if no installed family has the cell's task.
-        InputError: if the family can't be imported.
+        InputError: if the family can't be imported, or several packages offer it.
     """
     return (cell.task, *family_of(cell).shape(cell))
 
@@ -66,6 +66,7 @@ def make_packs(
 
     Raises:
         ValueError: if `slots` or `size` is below 1, or if no installed family has a trial's task.
+        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -139,7 +140,7 @@ def _filling(
 def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
     """Group packs into bundles of at most `MOST_CONCURRENT` that a device trains side by side.
 
-    Each pack is a bundle on cores, or if a pack doesn't fit a device at once.
+    Each pack is a bundle of its own on cores, and wherever any of the packs doesn't fit a device at once.
 
     Args:
         packs: the packs, the costliest first, so that packs of a bundle end at about the same time.
@@ -169,7 +170,7 @@ def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = 
 
 
 def _cut_by(shares: Sequence[float], count: int) -> list[list[int]]:
-    """Divide a sequence of shares, in order, into parts of about equal sum; omit empty parts."""
+    """Divide the indices of shares, in order, into at most `count` nonempty parts with about equal sums of shares."""
     parts: list[list[int]] = [[] for _ in range(count)]
     total, before = sum(shares), 0.0
     for i, share in enumerate(shares):

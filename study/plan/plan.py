@@ -71,7 +71,11 @@ class Plan:
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """A short name of each cell, by its id: its varying values, with the labels of zip axes."""
+        """A short name of each cell, by its id: its varying values, with the labels of zip axes.
+
+        Raises:
+            InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+        """
         return cell_names(self.cells, self.labels)
 
     @property
@@ -175,5 +179,10 @@ def _plan_search(spec: Spec) -> Plan:
 
 
 def study_cells(spec: Spec) -> list[Cell]:
-    """Return the distinct cells of `make_plan`, in the file's order; raises as it does."""
+    """Return the distinct cells of `make_plan`, in the file's order.
+
+    Raises:
+        InputError: as for `make_plan`.
+        ValueError: if the task doesn't exist with the values of a point.
+    """
     return list(make_plan(spec).cells)

@@ -51,7 +51,7 @@ def families() -> list[Family]:
     """Return all families that installed packages offer, each once, in the order of their tasks' names.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return list({id(family): family for family in map(family_named, offers.names("families"))}.values())
 
@@ -60,7 +60,7 @@ def family_kinds() -> dict[str, str]:
     """Return the column kinds (`study.arrow.kinds`) that the families declare, by hyperparameter, in column order.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return {name: kind for family in families() for name, kind in family.kinds.items()}
 
@@ -69,7 +69,7 @@ def family_metrics() -> dict[str, Metric]:
     """Return all metrics that cells of the families can have, by name.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     return {name: metric for family in families() for name, metric in family.all_metrics.items()}
 
@@ -79,7 +79,7 @@ def family_of(cell: Content) -> Family:
 
     Raises:
         ValueError: if no family has this task.
-        InputError: if several packages offer a family of this task, or it can't be imported.
+        InputError: if several packages offer a family of this task, or it can't be imported or isn't a `Family`.
     """
     if is_family_task(cell.task):
         return family_named(cell.task)
@@ -95,7 +95,7 @@ def declared_family(text: str | bytes) -> Family:
 
     Raises:
         ValueError: if the text isn't such a declaration, or no installed package offers its family.
-        InputError: if the family can't be imported, or several packages offer it.
+        InputError: if the family can't be imported or isn't a `Family`, or several packages offer it.
     """
     content: Any = parse_json(text)
     if isinstance(content, dict) and "family" in content:

@@ -96,6 +96,7 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportStri
 
     Raises:
         InputError: if no package or more than one offers the plug-in, or its entry point isn't an import string.
+        KeyError: if there is no such kind.
     """
     offer = _find(kind, name, known)
     return ImportString(offer.module, offer.attr)
@@ -112,6 +113,7 @@ def load(kind: str, name: str) -> Any:
 
     Raises:
         InputError: if no package or more than one offers the plug-in, or it can't be imported.
+        KeyError: if there is no such kind.
 
     Example:
         >>> load("families", "simple").plainest_model

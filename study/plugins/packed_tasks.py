@@ -52,7 +52,7 @@ def packed_task(name: str) -> type[Task]:
 
 
 def model_set_names() -> tuple[str, ...]:
-    """Return the names of the models in all model sets.
+    """Return the names of the models in all model sets, each once, in the order of the sets' names.
 
     Raises:
         InputError: if a model set can't be imported, or two packages offer one of the same name.

@@ -58,7 +58,8 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
         folder: its folder of the store.
 
     Returns:
-        None if no other code has more results than the current one, or if the study has no own code or sets `version`.
+        The change from the code stored last, of all code with more results than the current one; None without such
+        code, or if the study has no own code or sets `version`.
 
     Raises:
         InputError: if a newer package wrote one of the results.

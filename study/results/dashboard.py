@@ -22,12 +22,20 @@ _NAMES = {0.25: "lower_quartile", 0.5: "median", 0.75: "upper_quartile"}
 
 
 def planned_cells(plan: Plan) -> list[tracking.CellRun]:
-    """Return a plan's cells for MLflow, without statistics."""
+    """Return a plan's cells for MLflow, without statistics.
+
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+    """
     return [tracking.CellRun(cell, plan.names[cell.id], plan.labels.get(cell.id, {})) for cell in plan.cells]
 
 
 def cell_runs(results: StudyResults) -> list[tracking.CellRun]:
-    """Return a study's cells with their statistics, including a search's cells that its report doesn't show."""
+    """Return a study's cells with their statistics, including a search's cells that its report doesn't show.
+
+    Raises:
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
+    """
     planned = results.planned_cells
     plan = results.plan if planned is None else planned.plan
     others = () if planned is None else planned.summaries
@@ -45,6 +53,7 @@ def charts(results: StudyResults) -> list[tracking.ChartLine]:
     Raises:
         InputError: if a newer package wrote one of the curves.
         StoreError: if the curves can't be read.
+        ValueError: if a stored curve doesn't have one value of a metric for each of its evaluations.
     """
     points_of: dict[str, list[tuple[str, int, float]]] = {}
     for chart, line, x, y in chart_series(results.summaries, results.plan.labels):

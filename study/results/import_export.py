@@ -55,8 +55,8 @@ def import_export(file: Path, root: str | Path) -> Import:
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if the file isn't an export, is damaged, or holds a different study from the store's study of that
-            name.
+        InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or holds a different
+            study from the store's study of that name.
         ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
         StoreError: if the store can't be read or written, or the file can't be unpacked.

@@ -72,7 +72,7 @@ class PresetRow:
 
 
 def studies(root: str | Path) -> list[StudyRow]:
-    """List the studies of a store, also those that can't be read, with the reason.
+    """List the studies of a store, sorted by name, also those that can't be read, with the reason.
 
     Raises:
         InputError: if no store exists at that address.
@@ -122,10 +122,10 @@ def studies_table(root: str | Path) -> ConsoleTable:
 
 
 def presets() -> list[PresetRow]:
-    """List the presets with their questions, sizes and rough core times.
+    """List the presets, sorted by name, with their questions, sizes and rough core times.
 
     Raises:
-        InputError: if a package of presets can't be imported.
+        InputError: if a package of presets can't be imported, or two packages offer presets by the same entry point.
 
     Example:
         >>> next(row.trials for row in presets() if row.preset == "demo")
@@ -156,6 +156,9 @@ def _by_length(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 def presets_table() -> ConsoleTable:
     """Return `presets` as a table.
+
+    Raises:
+        InputError: as for `presets`.
 
     Example:
         >>> presets_table().columns[0].header, presets_table().row_count > 15

@@ -472,7 +472,7 @@ def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
 
 
 def require_results(results: StudyResults) -> None:
-    """Check that a study has results, which failures count as.
+    """Check that a study has results; failed trials count as results.
 
     Raises:
         InputError: if no trial is done yet.

@@ -24,7 +24,7 @@ def stored_plan(folder: StudyStore) -> Plan:
 
     Raises:
         SpecError: if the file has mistakes.
-        InputError: if the file asks for more than can be planned.
+        InputError: if the file can't be planned (`make_plan`), or a family of tasks can't be used.
         StoreError: if the study can't be read.
     """
     content = folder.read_file(DECLARED)

@@ -74,7 +74,7 @@ def print_failed_parts(results: StudyResults, console: Console) -> None:
 
 
 def print_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
-    """Print the reasons of failed trials, one traceback, and the command to retry."""
+    """Print the reasons of failed trials, one traceback, and the command to retry; nothing if none failed."""
     for line in failure_lines(results.failures, results.rows, results.name, retry):
         console.print(line, style="red", soft_wrap=line.startswith(" "))
 
@@ -97,6 +97,7 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
 
     Raises:
         StoreError: if the log of adoptions can't be read.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     data = cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics)
     return {

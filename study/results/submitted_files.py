@@ -43,7 +43,7 @@ def restore_submitted(folder: StudyStore, digest: str, into: Path) -> None:
 
     Raises:
         InputError: if the store has no such files or has changed ones, or if `into` has other files at their paths.
-        OSError: if a file can't be written.
+        OSError: if a file can't be written, or an existing one can't be read.
         StoreError: if the store can't be read.
     """
     archives = (folder.read_file(name) for name in _names(digest))

@@ -75,6 +75,7 @@ def exhibits(
         InputError: if no trial's id, or more than one, begins with `trial_id`, its weights aren't stored, or a newer
             package wrote a file.
         StoreError: if the store can't be read.
+        ValueError: if a stored curve doesn't have one value of a metric for each of its evaluations.
     """
     chosen = choose_rows(rows)
     cells = [s.cell_id for s in summaries]

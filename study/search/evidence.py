@@ -33,6 +33,9 @@ class Evidence:
 
         Returns:
             One value for each objective; None while a trial is pending.
+
+        Raises:
+            KeyError: if a name is neither an objective of success nor a metric of the table.
         """
         key = (cell.id, tuple(seeds))
         if key not in self._samples:

@@ -72,7 +72,10 @@ def winner_cells(spec: Spec, record: Record) -> list[Cell]:
 
 
 def winner_file(spec: Spec, winner: Candidate) -> str:
-    """Return the text of a candidate's study file, with its fresh seeds and only the settings that have an effect."""
+    """Return the text of a candidate's study file, with its fresh seeds and only the settings that have an effect.
+
+    If its conditions leave hyperparameters out of calls, the file has these conditions, with a valid value for each.
+    """
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)
     values = _effective(space, cell, space.fixed[cell.model] | space.by_hyperparameter(winner.params))

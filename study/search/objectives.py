@@ -99,6 +99,10 @@ def value_of(sample: Sample, names: Sequence[str], metrics: Mapping[str, Metric]
         most_iterations: the most iterations of any cell of the search. An unsolved trial counts as solved after these,
             so that the values of one search can be compared.
 
+    Raises:
+        KeyError: if a name is neither an objective of success nor a metric.
+        ValueError: if the sample has more solved trials, or more values of a metric, than trials.
+
     Example:
         >>> perfect = Sample(5, np.full(5, 1000.0), {"accuracy": np.full(5, 0.9), "loss": np.array([1, 2, 3, 4, 5.0])})
         >>> metrics = {"accuracy": Metric(higher_is_better=True, low=0.0, high=1.0), "loss": Metric()}

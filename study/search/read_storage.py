@@ -161,7 +161,10 @@ def _read(study: optuna.Study) -> OptunaStudy:
 
 
 def _domain(distributions: Sequence[BaseDistribution]) -> dict[str, Any]:
-    """Return the range that covers all distributions of a parameter; choices if categorical, or a single number."""
+    """Return a parameter's domain as in a study file: its choices, or the range that covers all its distributions.
+
+    A range of a single number becomes a choice; the scale and the step are those of the first distribution.
+    """
     first: Any = distributions[0]
     if isinstance(first, CategoricalDistribution):
         return {"choices": list(first.choices)}

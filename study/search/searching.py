@@ -88,8 +88,8 @@ def read_record(spec: Spec, folder: SearchFolder) -> Record | None:
     """Read a search's record; None before the first suggestion. An older version's values are computed anew.
 
     Raises:
-        StoreError: if the file isn't a valid record.
-        InputError: if the record belongs to another search, or a newer version wrote it.
+        StoreError: if the record isn't valid, or it or, for an older version's, the results can't be read.
+        InputError: if the record belongs to another search, or a newer version wrote it or the results.
     """
     data = folder.read_file(NAME)
     if data is None:
@@ -193,8 +193,10 @@ class Searching:
             notify: called with the progress, and with changes of the sampler or failures of the dashboard's database.
 
         Raises:
-            InputError: if the record belongs to another search, or no suggestion can be trained.
-            StoreError: if the record's file isn't valid.
+            InputError: if the record belongs to another search, no suggestion can be trained, or a newer package wrote
+                the record or the results.
+            StoreError: if the record isn't valid or can't be written, or the results can't be read.
+            StudyError: if the folder's `check` fails.
         """
         spec = plan.spec
         before = read_record(spec, folder)

@@ -34,7 +34,8 @@ def import_string_of(called: Any, folder: Path) -> tuple[str, Path | None]:
 
     Raises:
         InputError: if the object has no top-level name, its source isn't available, or it uses objects that can't be
-            written into a module; also if the generated module was changed.
+            written into a module; also if the generated module was changed, or its folder isn't private.
+        OSError: if the generated module can't be written.
     """
     name, module = getattr(called, "__qualname__", ""), getattr(called, "__module__", None)
     if not name.isidentifier() or module is None:

@@ -240,6 +240,7 @@ def load_announced(folder: str, name: str, sign: str) -> Any:
 
     Raises:
         InputError: as `load_copied` does.
+        OSError: if the empty file can't be created.
     """
     loaded = load_copied(folder, name)
     Path(sign).touch()

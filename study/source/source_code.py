@@ -92,9 +92,9 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
             folder of a package.
 
     Raises:
-        InputError: if a module doesn't exist, two modules have the same name, an installed module belongs to no single
-            package, a pattern is invalid or matches nothing, a file can't be read, a link leaves the folder of the
-            code, or the code is too large.
+        InputError: if a module doesn't exist or is Python's or this package's, two modules have the same name, an
+            installed module belongs to no single package, a pattern is invalid or matches nothing, a file can't be
+            read, a link leaves the folder of the code, or the code is too large.
     """
     importlib.invalidate_caches()  # files may be newer than Python's cache of their folders
     folder = folder.absolute()

@@ -121,7 +121,8 @@ def _define(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 def _temporary_folder(unwritable: str) -> Path:
     """Return this user's temporary folder for machine code; a new one starts as a copy of the given folder.
 
-    Machine code is executed, so a folder that others can write to isn't used.
+    Machine code is executed, so an existing folder that others can write to isn't used: a new one with another
+    name is returned instead.
     """
     new = Path(tempfile.mkdtemp(prefix="study-numba-"))
     if unwritable and Path(unwritable).is_dir():

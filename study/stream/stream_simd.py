@@ -197,7 +197,11 @@ def draw(x, rows, seed, low, second, width, iteration, purpose, first):  # type:
 
 @cached(_STAMP, nogil=True)
 def _fill(out, spare, seeds, low, width, iterations, purpose):  # type: ignore[no-untyped-def]
-    """Draw the inputs of each trial in turn, through `spare` unless it has the shape of a trial's part of `out`."""
+    """Draw the inputs of each trial in turn, through `spare` unless it has the shape of a trial's part of `out`.
+
+    Arguments are as for `fill_inputs`; `spare` is float32 [features, rows], padded to multiples of 4 and `LANES`, and
+    `iterations` is uint32 [trials].
+    """
     trials, features, rows = out.shape
     direct = spare.shape == (features, rows)
     for s in range(trials):

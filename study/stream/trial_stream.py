@@ -93,7 +93,7 @@ class Stream:
         """Draw float32 numbers of a shape, uniform on [0, 1): multiples of 2**-24.
 
         Raises:
-            ValueError: if a size is negative.
+            ValueError: if a size is negative, or after 2**24 calls in an iteration.
         """
         return self.draw(Draw("uniform", shape))
 
@@ -105,7 +105,7 @@ class Stream:
         Source: Box & Muller, "A note on the generation of random normal deviates", 1958.
 
         Raises:
-            ValueError: if a size is negative.
+            ValueError: if a size is negative, or after 2**24 calls in an iteration.
         """
         return self.draw(Draw("normal", shape))
 
@@ -113,7 +113,7 @@ class Stream:
         """Draw int64 numbers of a shape, each of 0..high - 1 equally likely to within high / 2**48.
 
         Raises:
-            ValueError: unless 1 <= high <= 2**32, or if a size is negative.
+            ValueError: unless 1 <= high <= 2**32, if a size is negative, or after 2**24 calls in an iteration.
         """
         if not 1 <= high <= 2**32:
             raise ValueError(f"1 <= high <= 2**32 must hold, but got {high}")
@@ -123,7 +123,7 @@ class Stream:
         """Draw an order of 0..n - 1, int64 [n].
 
         Raises:
-            ValueError: if n is negative.
+            ValueError: if n is negative, or after 2**24 calls in an iteration.
         """
         return self.draw(Draw("permutation", (n,)))
 
@@ -133,7 +133,7 @@ class Stream:
         An epoch has n // size iterations and its own order; the n mod size last places in that order are left out.
 
         Raises:
-            ValueError: unless 1 <= size <= n.
+            ValueError: unless 1 <= size <= n, or after 2**24 calls in an iteration.
         """
         if not 1 <= size <= n:
             raise ValueError(f"a batch must have 1 ... {n} of the {n} places, but size is {size}")
@@ -151,8 +151,8 @@ class Stream:
         L'Ecuyer & Lemieux, "Recent advances in randomized quasi-Monte Carlo methods", 2002, for the shift.
 
         Raises:
-            ValueError: if a size is negative, the sequence, of 2**30 points, ends earlier, or a row doesn't have 1 to
-                21,201 numbers.
+            ValueError: if a size is negative, the sequence, of 2**30 points, ends earlier, a row doesn't have 1 to
+                21,201 numbers, or after 2**24 calls in an iteration.
         """
         return self.draw(Draw("sobol", shape))
 

@@ -52,6 +52,9 @@ def publish_charts(client: MlflowClient, experiment_id: str, study: StudyRun, li
         experiment_id: MLflow's id of the study's experiment.
         study: the study's run.
         lines: all lines of the charts.
+
+    Raises:
+        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
     """
     digest = hashlib.sha256(repr([astuple(line) for line in lines]).encode()).hexdigest()
     current = None

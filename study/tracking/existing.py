@@ -42,7 +42,12 @@ class ExistingRun:
 
 
 def existing_run(run: Run) -> ExistingRun:
-    """Return the state of a trial's run in MLflow."""
+    """Return the state of a trial's run in MLflow.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        LookupError, ValueError, TypeError: if the tag with the run's names was changed.
+    """
     running = run.info.status not in ENDED
     blank = not run.data.metrics
     return ExistingRun(
@@ -56,12 +61,20 @@ def existing_run(run: Run) -> ExistingRun:
 
 
 def trial_id_of(run: Run) -> str:
-    """Return the trial's id from the tag of a trial's run."""
+    """Return the trial's id from the tag of a trial's run.
+
+    Raises:
+        KeyError: if the run has no such tag.
+    """
     return str(run.data.tags[TRIAL_ID])
 
 
 def rank(run: Run) -> tuple[str, int, int, str]:
-    """Return a sort key that puts each trial's best run first, equal for every publisher."""
+    """Return a sort key that puts each trial's best run first, equal for every publisher.
+
+    Raises:
+        KeyError: if the run has no tag with the trial's id.
+    """
     return trial_id_of(run), ENDED.get(run.info.status, 2), run.info.start_time, run.info.run_id
 
 

@@ -107,6 +107,7 @@ class Experiment:
 
         Raises:
             TrackingError: if a run is missing or differs after it was written.
+            StudyError: if a pack's curves or a trial's files can't be read.
         """
         unmarked = [pack for pack in packs if not self.has(pack.mark)]
         incomplete = [pack for pack in unmarked if not all(map(self._has, pack.results))]
@@ -125,7 +126,11 @@ class Experiment:
         return sum(map(len, written)) if incomplete else 0
 
     def believe_marks(self, marks: Sequence[str]) -> None:
-        """Record that all stored packs were compared, and drop the marks of packs that no longer exist."""
+        """Record that all stored packs were compared, and drop the marks of packs that no longer exist.
+
+        Args:
+            marks: the marks of all stored packs.
+        """
         stored = set(marks)
         self._marks = list(dict.fromkeys(mark for mark in self._marks if mark in stored))
         tags = marks_tags(self._marks)

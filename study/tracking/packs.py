@@ -42,7 +42,7 @@ class Packs(Protocol):
     """Reader of a study's stored packs; a trial in several packs is read only from the first."""
 
     def names(self) -> Sequence[str]:
-        """Return the names of the packs that are done and have no failed trial."""
+        """Return the names of the packs to publish, in order."""
         ...
 
     def results(self, name: str) -> Sequence[Result]:
@@ -74,7 +74,11 @@ class ReadPack:
 
     @cached_property
     def mark(self) -> str:
-        """The pack's mark."""
+        """The pack's mark.
+
+        Raises:
+            InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        """
         return mark_of(self.name, self.results)
 
 
@@ -96,7 +100,11 @@ def shows_value(mark: str) -> str:
 
 
 def mark_of(name: str, results: Sequence[Result]) -> str:
-    """Return the mark of a pack: a hash of its name and all its rows."""
+    """Return the mark of a pack: a hash of its name and all its rows.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+    """
     rows = results_table(results).to_pylist()
     for row in rows:
         if row["criterion"] is None:  # keeps the marks of packs from before this column existed

@@ -61,6 +61,9 @@ def experiment_tags(
         finding: the findings so far.
         counts: number of trials by state, with ``done``, ``trials`` and ``solved``; None to leave them out.
         failures: reasons of failed trials, as Markdown.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     count_tags = {}
     if counts:

@@ -123,7 +123,7 @@ class Publisher:
         self.close(self._close_timeout_s)
 
     def wait_for_study(self, timeout_s: float = 60.0) -> None:
-        """Wait until MLflow has the study, to link to it, the first try has failed, or `timeout_s` seconds are over."""
+        """Wait until the first try to open the study in MLflow has ended, or `timeout_s` seconds are over."""
         self._first_try_over.wait(timeout_s)
 
     def queue_pack(self, pack: str, trials: int, without: Collection[str] = ()) -> None:

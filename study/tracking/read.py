@@ -53,6 +53,7 @@ def load(
 
     Raises:
         TrackingError: if MLflow can't be reached or doesn't know the study.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     with explaining_errors(uri):
         client = connect(uri)
@@ -95,7 +96,11 @@ def _complaint(results: Iterable[tuple[Mapping[str, str], Result]]) -> str | Non
 
 
 def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
-    """Yield the runs of a study's trials; none if MLflow lacks the study."""
+    """Yield the runs of a study's trials; none if MLflow lacks the study.
+
+    Raises:
+        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
+    """
     experiment = client.get_experiment_by_name(study)
     if experiment is not None:
         yield from runs_of(client, experiment.experiment_id, f"tags.`{KIND}` = 'trial'")
@@ -111,6 +116,9 @@ def runs_of(client: MlflowClient, experiment_id: str, where: str) -> Iterator[Ru
         client: MLflow's client.
         experiment_id: MLflow's id of the experiment.
         where: the filter in MLflow's syntax; empty for all runs.
+
+    Raises:
+        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
     """
     run_ids: set[str] = set()
     token = ""

@@ -154,7 +154,11 @@ def _sources(trial: Trial) -> dict[str, str]:
 
 
 def trial_run(result: Result, curve: Curve | None) -> TrialRun:
-    """Convert a result and its learning curve, if it has one, to a run of MLflow."""
+    """Convert a result and its learning curve, if it has one, to a run of MLflow.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+    """
     trial, cell = result.trial, result.trial.cell
     curve_metrics = {} if curve is None else curve.metrics
     names = _names_in(cell, list(dict.fromkeys([*result.metrics, *curve_metrics])))
@@ -183,7 +187,11 @@ def trial_run(result: Result, curve: Curve | None) -> TrialRun:
 
 
 def trials_of(results: Sequence[Result], curves: Sequence[Curve]) -> Iterator[TrialRun]:
-    """Yield the run of each result, with its curve if there is one."""
+    """Yield the run of each result, with its curve if there is one.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+    """
     by_trial = {curve.trial_id: curve for curve in curves}
     return (trial_run(result, by_trial.get(result.trial.id)) for result in results)
 
@@ -194,6 +202,7 @@ def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
     Raises:
         LookupError: if the task, model, seed or outcome is missing; other missing values become None.
         ValueError: if one has an impossible value; also TypeError or OverflowError.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     names = _names_from(tags)
     values = dict.fromkeys(names.kinds) | {
@@ -220,6 +229,10 @@ def run_digest(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
     """Return a hash of the result in a run, sensitive to every bit and independent of the spelling of keys.
 
     Other users' additions to the run are ignored.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        LookupError, ValueError, TypeError: if the tag with the run's names was changed.
     """
     names = _names_from(tags)
     keys = [*((name, name) for name in _OF_TRIAL), *((f"of cell: {name}", key) for name, key in names.params.items())]
@@ -242,6 +255,9 @@ def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
     """Return the results of runs, given with their tags, as a table in the store's order.
 
     Its ids are those of the tags, and long error texts are shortened.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     table = results_table([result for _, result in runs])
     for name in ("trial_id", "cell_id"):  # the published ids: they differ from the parameters if somebody changed these
@@ -251,7 +267,12 @@ def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
 
 
 def curve_keys(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the key of MLflow's metric for the curve of each metric of a run."""
+    """Return the key of MLflow's metric for the curve of each metric of a run.
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        LookupError, ValueError, TypeError: if the tag with the run's names was changed.
+    """
     return {name: f"{CURVE}{key}" for name, key in _names_from(tags).numbers.items()}
 
 
@@ -264,6 +285,8 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
 
     Raises:
         KeyError: if the tags lack the trial's id.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        LookupError, ValueError, TypeError: if the tag with the run's names was changed.
     """
     steps = sorted({step for series in values.values() for step in series})
     names = _names_from(tags)
@@ -287,7 +310,7 @@ def cell_tags(cell: Cell) -> dict[str, str]:
 
 
 def plain_name(cell: Cell) -> str:
-    """Return the default name of a cell: its model, and its size if it has one."""
+    """Return the default name of a cell: its model, without the module of own code, and its size if it has one."""
     size = cell.value(_SIZE)
     model = cell.model.rpartition(":")[2]
     return model if size is None else f"{model} {_SIZE[0]}{size}"

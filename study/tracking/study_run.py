@@ -131,8 +131,9 @@ class StudyRun:
     def is_alone(self, runs: Sequence[Run]) -> bool:
         """Return True if no other publisher has been open since this one was opened.
 
-        Each publisher sets its own tag before it reads the others'. So if two write the same trial, the later reader
-        sees the other's tag, and returns False from then on.
+        This publisher's tag is set again if another one has removed it. Each publisher sets its own tag before it reads
+        the others'. So if two write the same trial, the later reader sees the other's tag, and returns False from then
+        on.
 
         Args:
             runs: the current runs, including the study's.
@@ -145,7 +146,7 @@ class StudyRun:
         return self._was_alone
 
     def _meet(self) -> None:
-        """Read the run's tags, and tag any other run that another publisher made for the study at the same time."""
+        """Read the run's tags, note if another publisher is open, and tag any run that it made for the study, too."""
         runs = self._study_runs()
         if self.is_alone(runs):
             self._was_alone = len(runs) == 1
@@ -191,7 +192,11 @@ def log_batch(
     metrics: Sequence[Metric] = (),
     params: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tags, metrics and parameters of a run in as few requests as MLflow permits."""
+    """Write tags, metrics and parameters of a run in as few requests as MLflow permits; none without content.
+
+    Raises:
+        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
+    """
     from mlflow.entities import Param, RunTag
 
     pairs = [RunTag(name, value) for name, value in (tags or {}).items()]

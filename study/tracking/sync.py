@@ -46,8 +46,9 @@ def sync(
         The number of trials that were written; 0 if MLflow had all of them.
 
     Raises:
-        TrackingError: if MLflow can't be reached or refuses a request.
-        StudyError: an error of `packs`, if the store can't be read.
+        TrackingError: if MLflow can't be reached or refuses a request; also instead of an error of `packs`, `charts` or
+            `files` that isn't a StudyError.
+        StudyError: an error of `packs`, `charts` or `files`.
     """
     with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)

@@ -55,7 +55,8 @@ class TrialTable:
     """Results of trials, one row a trial, with columns read on first use.
 
     Each array has one more element than the table has rows. The last element stands for a trial without a result, so
-    that row -1 is a pending trial.
+    that row -1 is a pending trial. The first use of a column raises ValueError if an outcome isn't in `Outcome`, or a
+    text isn't a number.
 
     Args:
         results: a table from `study.arrow.results_table`, or with the columns of `study.outcomes.OUTCOME_SCHEMA`, in
@@ -74,7 +75,11 @@ class TrialTable:
     by: tuple[str, ...] = ("cell_id",)
 
     def group(self, values: tuple[Any, ...] | None) -> Trials:
-        """Return the trials with these values in the columns `by`; empty if there are none, or for None."""
+        """Return the trials with these values in the columns `by`; empty if there are none, or for None.
+
+        Raises:
+            KeyError: if the table lacks one of these columns.
+        """
         rows = None if values is None else self.rows_of.get(values)
         return Trials(self, np.empty(0, np.int64) if rows is None else rows)
 
@@ -173,14 +178,14 @@ class TrialTable:
 
     @cached_property
     def success_s(self) -> Floats:
-        """The seconds of training until `success_iteration`; NaN if unknown."""
+        """The seconds of training until `success_iteration`; NaN if unknown, or if the trial has no iteration."""
         # Every trial of a pack takes part in every iteration, so seconds are proportional to iterations.
         until, trained = self.success_iteration, self.trained_iterations
         share: Floats = np.divide(until, trained, out=np.full(until.size, np.nan), where=trained > 0)
         return self.training_s * share
 
     def values(self, metric: str) -> Floats:
-        """Return each trial's value of a metric; NaN if it has none, or its outcome doesn't count for the metric.
+        """Return each trial's value of a metric; NaN without a finite one, or if its outcome doesn't count for it.
 
         Raises:
             ValueError: if a text isn't a number, or an outcome isn't in `Outcome`.
@@ -350,11 +355,15 @@ def source_array(seeds: Ints, values: Floats) -> SourceArray | None:
     """Arrange values of trials in an array with an axis for each source of randomness.
 
     Args:
-        seeds: the trials' seeds, shape [trials]; negative seeds encode those of several sources.
+        seeds: the trials' seeds, shape [trials]; negative seeds encode those of several sources. Of equal ones, the
+            last counts.
         values: shape [trials]; NaN if a trial has none.
 
     Returns:
         The array; None if no seeds are combined.
+
+    Raises:
+        ValueError: if a negative seed encodes no seeds of sources (`study.records.sources_of`).
 
     Example:
         >>> from study.records import Sources

@@ -241,7 +241,7 @@ class Run:
                 return pending
 
     def conclude(self) -> Ending:
-        """Print a finished study's results, report and publish them unless report and MLflow are current.
+        """Print a finished study's results, and return the ending; report and publish unless both are current.
 
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
@@ -334,7 +334,10 @@ class Run:
     def _train_here(
         self, bundles: Sequence[cluster.Bundle], shares: Mapping[str, float] | None
     ) -> Sequence[cluster.Bundle]:
-        """Train bundles on the current resources, and return those left for Ray."""
+        """Train bundles on the current resources, and return those left for Ray; notify if few workers were used.
+
+        `shares` is each pack's share of a GPU, by its id; None unless cores and GPUs take the same bundles.
+        """
         # Our signal handlers are set after Ray has started, since Ray sets its own when it starts.
         with stopping(self.console, self._stop):
             more = self._more if self.plan.may_extend else None
@@ -362,7 +365,10 @@ class Run:
             self._monitor(event)
 
     def _more(self) -> tuple[Sequence[tuple[Pack, ...]], Mapping[str, float] | None]:
-        """Extend the plan once all its results are stored, and return the bundles to train next."""
+        """Extend the plan once all its results are stored, and return the next bundles, and the shares of their packs.
+
+        No bundles if no trial is pending, or if this run stops.
+        """
         self._monitor.wait()
         if self._stop.is_set() or self._taken_over(self.options.patience_s):
             return [], None
@@ -445,7 +451,7 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
         plan: the study's plan.
         folder: the study's part of the store.
         options: the run's options, with the store's address.
-        console: the console for the number of adopted trials.
+        console: the console for the numbers of adopted and of unplanned trials, and for notices on files.
 
     Raises:
         StoreError: if the store can't be read or written, or the study is gone from it.

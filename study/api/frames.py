@@ -79,7 +79,7 @@ def curves(results: pa.Table, stored: pa.Table, metrics: Collection[str] | None 
 
 
 def _flat(column: pa.ChunkedArray, sizes: np.ndarray) -> pa.Array:
-    """Concatenate the lists of a column; a missing list becomes as many missing values."""
+    """Concatenate the lists of a column, of the given sizes; a missing list becomes as many missing values."""
     type_ = column.type.value_type
     parts = [
         pa.nulls(size, type_) if part.values is None else part.values

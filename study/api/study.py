@@ -729,6 +729,9 @@ class Study:
         Args:
             file: the file's path; it must not exist.
 
+        Returns:
+            The content of the file; its `notices` name damaged files that were left out.
+
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the file exists already, its folder doesn't, or a newer package wrote a file of the study.

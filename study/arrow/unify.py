@@ -168,7 +168,7 @@ def _as_kind(part: _Part, name: str, kind: str) -> Any:
 
 
 def _notes(part: _Part, kinds: Mapping[str, str]) -> pa.Array | None:
-    """Return the column `whole_numbers` of a table; None without integers among numbers."""
+    """Return the column `whole_numbers` of a table for the joint kinds; None without integers among numbers."""
     numbers = [name for name, kind in kinds.items() if kind == NUMBER and (part.has_notes or part.kind(name) != NUMBER)]
     return whole_numbers({name: part.values(name) for name in numbers}, len(part.table))
 

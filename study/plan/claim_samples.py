@@ -123,7 +123,7 @@ def _values(claim: Claim, trials: Trials, low: float, high: float) -> Floats:
 def _beyond(claim: Claim, pair: Sequence[Trials], is_counted: Flags) -> Floats:
     """Return 1 where an unlimited metric, or its difference, is beyond the bound, else 0; NaN if not counted.
 
-    A missing value counts as the worst; trials aren't counted if a metric of solved trials has no value.
+    A missing value counts as the worst; of a metric of solved trials, only solved ones with a value are counted.
     """
     assert claim.metric is not None
     worst = -np.inf if claim.metric.higher_is_better else np.inf

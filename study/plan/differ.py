@@ -46,7 +46,7 @@ class PairsRule:
         return not any(self._trials[cell.id].first(n).is_pending.any() for cell in pair)
 
     def _scores(self, pair: Pair, n: int | None) -> Scores:
-        """Score the first n seeds, or all for None; only seeds that have ended in both cells count."""
+        """Return the scores over the first n seeds, or all for None; only seeds that have ended in both cells count."""
         left, right = (self._trials[cell.id].first(n) for cell in pair)
         both = left.are(*ENDED) & right.are(*ENDED)
         first, second = self._losses(left.select(both)), self._losses(right.select(both))
@@ -73,7 +73,7 @@ class PairsRule:
         return statistics.anytime_sign_test(wins, losses)
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge each pair by its own number of seeds; a cell may have more for another pair."""
+        """Return a verdict on each pair, by its own number of seeds; a cell may have more for another pair."""
         return [self._verdict(pair) for pair in self._pairs]
 
     def _verdict(self, pair: Pair) -> Verdict:

@@ -55,7 +55,7 @@ class NarrowRates:
         return self._sampling.most
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge each cell by its planned seeds."""
+        """Return a verdict on each cell of a plan, by its planned seeds."""
         return [self._verdict(cell, self._trials[cell.id].first(len(plan.seeds(cell)))) for cell in plan.cells]
 
     def _verdict(self, cell: Cell, trials: Trials) -> Verdict:
@@ -113,7 +113,7 @@ class NarrowMeans:
         return self._sampling.most
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge each cell by its planned seeds."""
+        """Return a verdict on each cell of a plan, by its planned seeds."""
         return [self._verdict(cell, self._trials[cell.id].first(len(plan.seeds(cell)))) for cell in plan.cells]
 
     def _numbers(self, trials: Trials) -> tuple[Floats, int]:

@@ -53,7 +53,7 @@ class Rule(Protocol):
         """Return the number of seeds that each cell needs by the results so far, by its id."""
 
     def verdicts(self, plan: Plan) -> Sequence[Verdict]:
-        """Judge the cells, or pairs of cells, of a plan with these counts."""
+        """Return a verdict on each cell, or pair of cells, of a plan with these counts; empty for claims."""
 
     def sure(self, plan: Plan) -> tuple[int, int]:
         """Return the number of decided cells, pairs or claims, and that of all."""

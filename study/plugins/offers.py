@@ -165,7 +165,10 @@ def _find(kind: str, name: str, known: Collection[str] = ()) -> EntryPoint:
 
 @contextmanager
 def _package_first(offer: EntryPoint) -> Iterator[None]:
-    """Put the folder of the offering package first on Python's search path."""
+    """Put the folder of the offering package first on Python's search path.
+
+    For this package's own offers, import `tasks` and `units` from there; raise InputError if others have these names.
+    """
     is_own = offer.dist is not None and offer.dist.name == _OWN_DISTRIBUTION
     if is_own:
         site = Path(__file__).resolve().parents[2]

@@ -95,7 +95,9 @@ def change_sentences(spec: Spec, folder: StudyStore) -> list[str]:
 
 
 def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
-    """Declare the results of earlier code valid for a study's current code. The caller must hold the study's lock.
+    """Declare the results of earlier code valid for a study's current code, and return the entry of the log.
+
+    The caller must hold the study's lock.
 
     Raises:
         InputError: if the study has no own code, sets `version`, or has no results that a change of its code discards;

@@ -116,6 +116,9 @@ def tabulate(
         formats: names of formats in `study.reports.FORMATS`; empty for the usual ones.
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
+    Returns:
+        The report, with the folder and the formats to write it in.
+
     Raises:
         InputError: if a file or study is missing or invalid, if options contradict each other, or if the report can't
             be written to that folder.

@@ -54,6 +54,9 @@ def import_export(file: Path, root: str | Path) -> Import:
         file: the ZIP file.
         root: the store's folder, or its URL.
 
+    Returns:
+        The numbers of new and of existing trials, and notices for the user.
+
     Raises:
         InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or holds a different
             study from the store's study of that name.

@@ -174,6 +174,8 @@ class Index:
     def _entry(self, name: str, *, may_wait: bool) -> IndexEntry:
         """Return a study's entry: the cached entry if the study hasn't changed, or isn't due and may wait.
 
+        Its holder, heartbeat and addresses are always current.
+
         A study that couldn't be read is tried again: the store may have been unreachable.
         """
         try:

@@ -62,8 +62,8 @@ def _read(folder: StudyStore) -> dict[str, str]:
 def _key(recipe: str, spec: PackedSpec, folder: StudyStore) -> str:
     """Return the key of a recipe's layout.
 
-    Code whose identity comes from `version` or an adoption may have changed, so the key includes the code's own
-    identity.
+    It is the recipe itself. Code whose identity comes from `version` or an adoption may have changed, so for such code
+    the code's own identity is added.
     """
     code = spec.source_code
     if code is None or (spec.version is None and adopted_identity(folder, code.identity()) is None):

@@ -282,7 +282,7 @@ class StudyResults:
         return self.parts.attempt("finding", self._headline, "The finding couldn't be computed.")
 
     def _headline(self) -> str:
-        """Return the finding: of a search, of trials that were stopped early, or of all compared rows."""
+        """Return the finding: of a search, of trials stopped early, or of claims, sources and compared rows."""
         if self.search is not None:
             return search_headline(self.search, self.summaries)
         if sum(s.stopped for s in self.summaries):

@@ -152,7 +152,7 @@ def _write_files(
     trial: str | None = None,
     columns: Sequence[str] = (),
 ) -> list[Path]:
-    """Write a report, recording failed parts; raise StudyError if the folder can't be written."""
+    """Write a report, recording failed parts, and return its files; raise StudyError if the folder can't be written."""
     check_columns(results.rows, columns)
     # Curves and weights need torch; tables don't. A trial that the user names is always checked.
     with_trials = draws(formats) or trial is not None
@@ -185,7 +185,7 @@ class WrittenReport:
 
 
 def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> WrittenReport:
-    """Write a study's report into the folder that `report_folder` yielded, and store it with its mark.
+    """Write a study's report into the folder that `report_folder` yielded; store and return it with its mark.
 
     Failed parts are recorded in `results.parts`. A report with failed parts gets no mark, so the next run rewrites it.
 

@@ -126,7 +126,11 @@ def _learning(
     metrics: Mapping[str, Metric],
     criterion: Mapping[str, Bound],
 ) -> LearningCurve | None:
-    """Compute the learning curve of a row, with its threshold; None if no trial has a curve."""
+    """Compute the learning curve of a row; None if no trial has a curve.
+
+    Its threshold is the one of all its trials or, with a criterion, the bound of the first metric that has a curve;
+    None without a common one.
+    """
     thresholds = set(trials["threshold"].to_pylist())
     curve = learning_curve(
         row,

@@ -215,7 +215,10 @@ class Stream:
         return pairs[:, 0::2] + pairs[:, 1::2] * _STEP
 
     def _words(self, shape: Sequence[int], numbers: int) -> Tensor:
-        """Draw `numbers` numbers for each place of a shape, float32 [trials, numbers * features, rows]."""
+        """Draw uniform numbers on [0, 1), float32 [trials, numbers * features, rows]: `numbers` for each place of a shape.
+
+        Raises ValueError if a size is negative, or after 2**24 calls.
+        """
         if any(size < 0 for size in shape):
             raise ValueError(f"every size of a shape must be 0 or more, but got {tuple(shape)}")
         if self._calls >= 2**_CALL_BITS:
@@ -231,7 +234,10 @@ class Stream:
 
 @lru_cache(maxsize=4)
 def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor:
-    """Draw each trial's order of an epoch, int64 [trials, 1, n]; the epoch's number takes the iteration's place."""
+    """Draw each trial's order of an epoch, int64 [trials, 1, n]; the epoch's number takes the iteration's place.
+
+    `seeds` are the bytes of uint64 [trials], and `calls` is the number of earlier calls.
+    """
     stream = Stream(np.frombuffer(seeds, np.uint64), epoch, Purpose(purpose))
     stream._calls = calls
     return stream._on_cpu(Draw("permutation", (n,)))[:, None]
@@ -239,7 +245,10 @@ def _order(seeds: bytes, epoch: int, purpose: int, calls: int, n: int) -> Tensor
 
 @lru_cache(maxsize=4)
 def _shift(seeds: bytes, purpose: int, calls: int, features: int) -> Tensor:
-    """Draw the shift of each trial's Sobol points, the same in all iterations, int32 [trials, features, 1]."""
+    """Draw the shift of each trial's Sobol points, the same in all iterations, int32 [trials, features, 1].
+
+    Arguments are as for `_order`.
+    """
     stream = Stream(np.frombuffer(seeds, np.uint64), 0, Purpose(purpose))
     stream._calls = calls
     return (stream._words((1, features), 1) / _STEP).to(torch.int32)

@@ -166,7 +166,10 @@ class CellRuns:
             self._client.update_run(run_id, name=cell_run.name)
 
     def _settle(self, cell_id: str) -> None:
-        """Correct parent, name and labels of the runs of a cell's trials, and clear the cell's mark for repair."""
+        """Correct parent, name and labels of the runs of a cell's trials, and clear the cell's mark for repair.
+
+        If the cell has no run, make it first.
+        """
         in_cell = f"tags.`{KIND}` = 'trial' and tags.`{CELL_ID}` = '{cell_id}'"
         for run in list(runs_of(self._client, self._experiment_id, in_cell)):
             if cell_id not in self._existing():

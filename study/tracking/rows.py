@@ -327,7 +327,7 @@ def _texts(cell: Cell, names: _Names) -> dict[str, str]:
 def _thinned(curve: Curve, result: Result, keys: Mapping[str, str]) -> list[tuple[str, int, float]]:
     """Return about `CURVE_POINTS` evenly spaced points per metric, including the first, last, best step and solved-at.
 
-    Values that aren't finite are left out.
+    A point is (key, iteration, value). Values that aren't finite are left out.
     """
     count = len(curve.iteration)
     if not count:

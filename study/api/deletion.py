@@ -131,7 +131,7 @@ def _check_own(folder: StudyStore) -> bool:
 def _experiments(study: str, where: Where, *, is_own: bool) -> Sequence[StudyExperiment]:
     """Return the study's experiments in MLflow; without the study in the store, only those that have runs.
 
-    Raise TrackingError if MLflow can't be reached.
+    Raise InputError if one has runs that the study didn't write, and TrackingError if MLflow can't be reached.
     """
     uri = where.tracking
     if uri is None:

@@ -51,7 +51,8 @@ def import_csv(file: str | Path, **choices: Any) -> ImportedRuns:
         The outcomes of the runs, to report or to write as a table.
 
     Raises:
-        InputError: if the table can't be read, or seeds or metrics aren't found in it.
+        InputError: if the table can't be read, seeds or metrics aren't found in it, or as for
+            `study.outcomes.outcomes_of_runs`.
         TypeError: if a choice has another name.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug here.
     """
@@ -71,7 +72,8 @@ def import_wandb(file: str | Path, **choices: Any) -> ImportedRuns:
         The outcomes of the runs, to report or to write as a table.
 
     Raises:
-        InputError: if the file isn't such an export, or seeds or metrics aren't found in it.
+        InputError: if the file isn't such an export, seeds or metrics aren't found in it, or as for
+            `study.outcomes.outcomes_of_runs`.
         TypeError: if a choice has another name.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug here.
     """
@@ -92,8 +94,8 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
         The outcomes of the runs, to report or to write as a table.
 
     Raises:
-        InputError: if `uri` isn't an address of MLflow, the experiment doesn't exist or has no runs, or seeds or
-            metrics aren't found in them.
+        InputError: if `uri` isn't an address of MLflow, the experiment doesn't exist or has no runs, seeds or metrics
+            aren't found in them, or as for `study.outcomes.outcomes_of_runs`.
         TrackingError: if MLflow can't be reached.
         TypeError: if a choice has another name.
     """
@@ -144,8 +146,8 @@ def import_optuna(
         The number of new trials, and the reasons why trials of Optuna were left out.
 
     Raises:
-        InputError: if the study has no version, is a search, or has other metrics; if Optuna's storage can't be read;
-            or if no trial of Optuna matches a trial.
+        InputError: if the study file has mistakes; if the study has no version, is a search, or has other metrics; if
+            Optuna's storage can't be read, or its URL holds a password; or if no trial of Optuna matches a trial.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """

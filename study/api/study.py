@@ -278,8 +278,9 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the study to compare with has no results, or no cell with a counterpart; if a stored file is
-                invalid, or a newer package wrote one; or, with `from_mlflow`, if no MLflow address is set.
+            InputError: if the study to compare with has no results, no cell with a counterpart, several such cells, or
+                no measure in common; if a stored file is invalid, or a newer package wrote one; or, with `from_mlflow`,
+                if no MLflow address is set.
             TrackingError: with `from_mlflow`, if MLflow can't be reached or doesn't know the study.
             StoreError: if the store can't be read.
         """
@@ -528,7 +529,8 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the study has no own code or sets `version`; if its code hasn't changed since the results
-                were made; or, with `undo`, if no declaration for its code is in force.
+                were made, or they are declared valid already; if its code can't be read; if a stored file is invalid,
+                or a newer package wrote one; or, with `undo`, if no declaration for its code is in force.
             BusyError: if the study is running.
             StoreError: if the store can't be read or written.
         """
@@ -568,11 +570,11 @@ class Study:
             remove: tags to remove, including those of its file.
 
         Returns:
-            The study's tags.
+            The study's tags, sorted.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if a tag isn't valid, or a tag to remove doesn't exist.
+            InputError: if a tag isn't valid, is both added and removed, or is removed and doesn't exist.
             StoreError: if the store can't be read or written.
         """
         from study.results.tags import change_tags
@@ -637,9 +639,10 @@ class Study:
         """Write the report: tables, figures and one HTML page.
 
         Args:
-            folder: the folder to write to; None for `report` in the study's folder.
+            folder: the folder to write to; None for `report` in the study's folder, or for NAME-report in the working
+                folder if the store isn't a folder.
             formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf; empty for all but pdf.
-            compare: ``published``, or the name of a stored study to compare with.
+            compare: ``published``, or the name of a stored study to compare with; unused if `results` is given.
             trial: the trial whose weights are drawn; None for a typical solved one.
             columns: statistics for cells.tex and report.md, by their names in cells.csv, such as
                 ``["success_rate", "solved_at_mean"]``; empty for the default ones.
@@ -651,7 +654,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if a file that isn't part of a report would be overwritten, a statistic or trial doesn't exist,
-                the trial's weights aren't stored, or a stored file is invalid.
+                or the trial's weights aren't stored; or as for `results`.
             ReportError: if a part of the report failed; all others are written.
             StudyError: if the store can't be read, or the folder can't be written.
         """
@@ -674,7 +677,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the other study has no results, or no cell with a counterpart, or a stored file is invalid.
+            InputError: if the other study has no results, or can't be compared with this one (`results`), or a stored
+                file is invalid.
             StoreError: if the store can't be read.
         """
         import pandas as pd
@@ -693,8 +697,8 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if no MLflow address is set, the study has no results, or a stored file is invalid.
-            TrackingError: if MLflow can't be reached.
-            ReportError: if a part of the report failed.
+            TrackingError: if MLflow can't be reached, or refuses a request.
+            ReportError: if a part of the report failed; everything else is published.
             StudyError: if the store can't be read, or the report can't be written.
         """
         from study.results.load import require_results
@@ -712,7 +716,7 @@ class Study:
 
         Raises:
             UnknownStudyError: if neither the store nor MLflow has the study.
-            InputError: if the study's folder or its experiment in MLflow also has content of others.
+            InputError: if the study's folder is a link, or it or the experiment in MLflow has content of others.
             BusyError: if the study is running.
             TrackingError: if MLflow can't be reached; then nothing is deleted.
             StoreError: if the store can't be read, or a file can't be removed.

@@ -108,7 +108,7 @@ def read_copy(folder: StudyStore, digest: str) -> dict[str, bytes]:
 
 
 def keep_copy(code: SourceCode, identity: str, folder: StudyStore) -> None:
-    """Store a copy of code unless it is stored already, and a record of each copy without one.
+    """Store a copy of code unless it has no files or is stored already, and a record of each copy without one.
 
     Args:
         code: the code.

@@ -205,7 +205,9 @@ def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tra
 
 
 def are_current(results: StudyResults, tracking_uri: str | None) -> bool:
-    """Return True if the study's report and MLflow show its current results.
+    """Return True if the study's report and MLflow are known to show its current results.
+
+    False also if MLflow is a server, which isn't asked for it.
 
     Args:
         results: the study and its results so far.
@@ -349,7 +351,7 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
         The number of published trials.
 
     Raises:
-        TrackingError: if the server can't be reached.
+        TrackingError: if the server can't be reached, or refuses a request.
         ReportError: if a part of the report failed; everything else is published.
         StudyError: if the store can't be read, or the report can't be written.
     """

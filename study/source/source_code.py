@@ -52,7 +52,7 @@ class SourceCode:
 
     @property
     def parsed(self) -> str:
-        """SHA-256 of `files` as parsed, without comments, docstrings and formatting."""
+        """SHA-256 of `files` as parsed, without comments, docstrings and formatting (`parsed_digest`)."""
         return parsed_digest(self.files)
 
     def identity(self, version: str | int | None = None, files: str | None = None) -> str:

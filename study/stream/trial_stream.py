@@ -215,7 +215,7 @@ class Stream:
         return pairs[:, 0::2] + pairs[:, 1::2] * _STEP
 
     def _words(self, shape: Sequence[int], numbers: int) -> Tensor:
-        """Draw uniform numbers on [0, 1), float32 [trials, numbers * features, rows]: `numbers` for each place of a shape.
+        """Draw `numbers` uniform numbers on [0, 1) a place of a shape, float32 [trials, numbers * features, rows].
 
         Raises ValueError if a size is negative, or after 2**24 calls.
         """

@@ -156,11 +156,13 @@ class Members(ABC):
                         self._batches[part] = self._evaluation(evaluation_stream(purpose), purpose)
                 for name, values in self._measure(self._batches[part]).items():
                     metrics[f"{part}_{name}"] = values[: self._count].double()
-            errors = sparsity_errors(self._modules[0], self._flat.parts("weight"))
+            trained = {name: part[: self._count] for name, part in self._flat.parts("weight").items()}
+            frozen = {name: torch.from_numpy(array).to(self._device) for name, array in self.buffers().items()}
+            errors = sparsity_errors(self._modules[0], trained | frozen)
             for name in self._metrics_names:
                 if name.endswith(SPARSITY_ERROR) and name not in metrics:
                     none = torch.full((self._count,), torch.nan)
-                    metrics[name] = (none if errors is None else errors[: self._count]).double()
+                    metrics[name] = (none if errors is None else errors).double()
         self._check_metrics(metrics)
         names = [name for name in self._metrics_names if name not in self._scores]
         numbers = torch.stack([metrics[name] for name in names]).cpu().numpy()  # one copy, since each waits for a GPU

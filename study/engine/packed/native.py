@@ -73,7 +73,7 @@ def side_by_side(module: nn.Module) -> None:
 
 
 def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
-    """Return the bounds of the parameters that are clamped after each optimiser step, by name in the module.
+    """Return the bounds of the trained parameters that are clamped after each step, by name in the module.
 
     Example:
         >>> from units import UNITS
@@ -84,6 +84,7 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
         f"{path}.{name}".lstrip("."): limits
         for path, unit in pack_layers(module).items()
         for name, limits in unit.limits.items()
+        if unit.get_parameter(name).requires_grad
     }
 
 
@@ -127,7 +128,7 @@ def sparsity_errors(module: nn.Module, parameters: Mapping[str, Tensor]) -> Tens
 
 
 def regularisers(module: nn.Module) -> Mapping[str, Callable[[Tensor], Tensor]]:
-    """Return the regularisers of a module's pack layers, by the name in the module of the weights that they take.
+    """Return the regularisers of the pack layers' trained weights, by the weights' name in the module.
 
     Example:
         >>> from units import UNITS
@@ -138,6 +139,7 @@ def regularisers(module: nn.Module) -> Mapping[str, Callable[[Tensor], Tensor]]:
         f"{path}.{name}".lstrip("."): regulariser
         for path, unit in pack_layers(module).items()
         for name, regulariser in unit.regularisers.items()
+        if unit.get_parameter(name).requires_grad
     }
 
 

@@ -295,13 +295,15 @@ def test_units_may_train_and_evaluate_different_functions(way, unit):
         assert measured == pytest.approx(losses["eval"], rel=1e-5)
 
 
+@dataclass(frozen=True)
+class Discrete(Spirals):
+    """The spirals, with the sparsity error as a metric."""
+
+    metrics: ClassVar[Mapping[str, Metric]] = {**Spirals.metrics, "test_sparsity_error": Metric()}
+
+
 def test_the_sparsity_error_comes_from_the_units():
     """The engine computes a declared sparsity error; a model without units has NaN."""
-
-    @dataclass(frozen=True)
-    class Discrete(Spirals):
-        metrics: ClassVar[Mapping[str, Metric]] = {**Spirals.metrics, "test_sparsity_error": Metric()}
-
     for way in WAYS:
         pack = way(Recipe(task=Discrete(), model=bounded), members(1, 2))
         expected = [
@@ -313,3 +315,26 @@ def test_the_sparsity_error_comes_from_the_units():
         ]
         np.testing.assert_allclose(pack.evaluate()["test_sparsity_error"], expected, rtol=1e-6)
         assert np.isnan(way(recipe(Discrete()), members(1, 2)).evaluate()["test_sparsity_error"]).all()
+
+
+def test_a_unit_may_be_frozen():
+    """A unit without a gradient keeps its weights, has no penalty, and counts in the sparsity error."""
+
+    class Frozen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.unit, self.linear = UNITS["NMU"](2, 2).requires_grad_(False), nn.Linear(2, 2)
+            nn.init.constant_(self.unit.weight, 0.75)
+
+        def forward(self, x):
+            return self.linear(self.unit(x))
+
+    for way in WAYS:
+        strengths = (None, Sparsity(10.0, start=0, end=1))
+        packs = [way(Recipe(task=Discrete(), model=Frozen, sparsity=each), members(1, 2)) for each in strengths]
+        for pack in packs:
+            pack.update(2)
+        for name, weights in packs[0].weights().items():
+            np.testing.assert_array_equal(weights, packs[1].weights()[name])
+        assert (packs[0].weights()["unit.weight"] == 0.75).all()
+        assert packs[1].evaluate()["test_sparsity_error"].tolist() == [0.25, 0.25]

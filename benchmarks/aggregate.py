@@ -31,10 +31,10 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 
 
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
-    """Draw a table of outcomes: `trials` rows, `trials // cells` seeds a cell; a few cells solve all, a few none.
+    """Draw a table of outcomes: `trials` rows, `trials // cells` seeds a cell, at success rates from 0 to 1.
 
-    `cells` should divide `trials`; else the remaining trials form more cells. ``solved_at``, in iterations, is null for
-    an unsolved trial.
+    The rates rise by 1/96 from cell to cell, and start again after 97 cells. `cells` is at most `trials`, and should
+    divide it; else the remaining trials form more cells. ``solved_at``, in iterations, is null for an unsolved trial.
     """
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)
@@ -56,9 +56,10 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 
 
 def all_columns(table: pa.Table) -> pa.Table:
-    """Convert `outcomes` to a table with all columns of a study's results.
+    """Convert a table of `outcomes` to one with all columns of a study's results.
 
-    Ids, outcomes, iterations and errors follow from the outcomes; the other columns are constant.
+    Columns that both have are copied. Outcomes, iterations and errors follow from the table. A hundred successive rows
+    have the same cell id. The other columns are constant.
     """
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])
@@ -86,7 +87,12 @@ def measure_report(file: Path, out: Path) -> tuple[float, float, float]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure `study report` on files of outcomes; print the table, and write it with `--out`."""
+    """Measure `study report` on files of outcomes; print the table, and write it with `--out`.
+
+    Raises:
+        subprocess.CalledProcessError: if a report fails.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=1_000_000)
     options.add_argument("--cells", type=int, nargs="+", default=[1000, 10_000])

@@ -65,8 +65,8 @@ def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
         target: t.
 
     Returns:
-        The weights, [grid], and the loss with its derivatives by the first weight (columns) and by the second (rows),
-        [grid, grid].
+        The weights, [grid]; then the loss, its derivative by the first weight, and that by the second, each [second
+        weight, first weight].
     """
     weight = np.linspace(0, 1, _GRID)
     factor = 1 + weight * (INPUT - 1)
@@ -76,7 +76,10 @@ def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def plot(path: Path) -> None:
-    """Draw both losses into a file, with the paths of gradient descent, the barriers and the published start."""
+    """Draw the losses of both targets, 2.25 and -1.5, over the weights into an image file.
+
+    Lines show the paths of gradient descent, the barriers and the published initial weights.
+    """
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH_IN, 3.2), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)

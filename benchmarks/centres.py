@@ -82,7 +82,10 @@ def truths(quantile: Quantile) -> dict[str, float]:
 
 
 def of_rows(bound: Callable[..., Floats]) -> Interval:
-    """Return a function of samples as rows, [studies, n]; it passes them to `bound` flattened, with their sizes."""
+    """Return a function that bounds samples given as rows, [studies, n].
+
+    It passes them to `bound` as one flat array, with the list of their sizes, and returns its result.
+    """
     return lambda rows: bound(rows.ravel(), [rows.shape[1]] * len(rows))
 
 
@@ -129,8 +132,8 @@ def middle(values: Floats, axis: int = -1) -> Floats:
 def bca(statistic: Callable[..., Floats]) -> Interval:
     """Return a function that bounds a statistic of each row by SciPy's BCa bootstrap, at 95%.
 
-    It bounds the first rows only, one in `BCA_SHARE`, and skips rows whose values are all equal. If no row is left, it
-    returns one row of NaN.
+    It bounds only the first 1 / `BCA_SHARE` of the rows, at least one, and skips rows whose values are all equal. If no
+    row is left, it returns one row of NaN.
 
     Source: Efron, JASA 82 (1987) 171-185.
     """

@@ -202,7 +202,7 @@ def rng_of(law: str, seed: int) -> Rng:
 
 
 def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw studies of a law of `ERRORS`, and return its row, in a list.
+    """Draw studies of a law, a key of `ERRORS`, and return its row, in a list.
 
     It has the share of studies with a wrong decision, the share of decided claims, and the mean seeds of a cell.
     """
@@ -224,7 +224,7 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 
 
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw studies of a law of `POWER`, and return a row for each rule, on the same draws.
+    """Draw studies of a law, a key of `POWER`, and return a row for each of `RULES`, on the same draws.
 
     A row has the share of studies that show the law's claim, and the mean seeds.
     """
@@ -240,7 +240,7 @@ def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw studies of a law of `RAISED`, and return a row for each way to set seeds, with and without a shared error.
+    """Draw studies of a law, a key of `RAISED`; return two rows for each of `WAYS`, with and without a shared error.
 
     A row has the share of studies that wrongly show the claim while their seeds are raised. With a shared error it also
     has the claim's bound of that share.
@@ -250,7 +250,7 @@ def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -> dict[str, Any]:
-    """Return the row of one way; without `sharing`, each number of seeds may spend the full error."""
+    """Return the row of a way, a key of `WAYS`; without `sharing`, each number of seeds may spend the full error."""
     rng, is_shown, error = rng_of(law, seed), 0, 0.0
     for _ in range(studies):
         sample, earlier = RAISED[law](rng), tuple[EarlierLook, ...]()
@@ -268,7 +268,7 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 
 
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Draw studies of a law of `PEERS`; return a row for a claim, and one for AdaStop on the same draws.
+    """Draw studies of a law, a key of `PEERS`; return a row for a claim, and one for AdaStop on the same draws.
 
     A row has the shares of both decisions on the first method, and the mean seeds.
 
@@ -287,7 +287,12 @@ def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
 
 
 def ada_stop(first: Floats, second: Floats, seed: int) -> tuple[str, int]:
-    """Compare two methods by AdaStop.
+    """Compare two methods by AdaStop, at the looks of `LOOKS` until it decides.
+
+    Args:
+        first: the first method's outcomes, [`MOST`].
+        second: the second method's.
+        seed: seed of AdaStop's permutations.
 
     Returns:
         Its decision on the first method, ``greater``, ``not greater`` or ``–`` for none; and the number of seeds used.
@@ -334,7 +339,12 @@ def _tables(only: str | None, studies: int, peer_studies: int, seed: int) -> Ite
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count their decisions; print the tables, and write them with `--out`."""
+    """Draw studies, and count their decisions; print the tables, and write them with `--out`.
+
+    Raises:
+        ImportError: if the package adastop isn't installed, and the table `peers` is asked for.
+        OSError: if a table can't be written.
+    """
     options = studies_parser(__doc__)
     options.add_argument("--peer-studies", type=int, default=30, help="studies of each kind for AdaStop")
     options.add_argument("--only", choices=("errors", "power", "raised", "peers"), help="make this table only")

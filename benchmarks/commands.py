@@ -109,7 +109,12 @@ def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Time each command and both baseline processes; print the table, and write it with `--out`."""
+    """Time each command and both baseline processes; print the table, and write it with `--out`.
+
+    Raises:
+        subprocess.CalledProcessError: if the study that the commands need fails.
+        OSError: if the table can't be written.
+    """
     arguments = parser(__doc__, rounds=7, seconds=0).parse_args(words)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

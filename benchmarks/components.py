@@ -99,7 +99,11 @@ def jackknife(y: Floats) -> Floats:
 
 
 def own(y: Floats, *, is_success: bool) -> Floats | None:
-    """Return 95% intervals of the shares, [3, 2], by `variance_shares`; None if they can't be estimated."""
+    """Return 95% intervals of the shares, [3, 2], by `variance_shares`; None if they can't be estimated.
+
+    Raises:
+        ValueError: if a number is infinite or, with `is_success`, neither 0 nor 1.
+    """
     shares = variance_shares(y, is_success=is_success)
     return None if shares is None else np.array(shares.intervals)
 
@@ -146,7 +150,12 @@ def _mean(values: npt.NDArray[Any]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`.
+
+    Raises:
+        IndexError: if none of the studies of a row has an interval, which may happen with few studies.
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = list(product(LAWS, SHARES))
     with ProcessPoolExecutor(cores()) as pool:

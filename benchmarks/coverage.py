@@ -51,7 +51,11 @@ def newcombe(first: float, second: float) -> Study:
 
 @cache
 def fitted(solved: tuple[int, ...], n: int) -> statistics.LogisticFit | None:
-    """Regress success on the hidden size, from the numbers solved of n seeds each; None if it has no fit."""
+    """Regress success on the hidden size, from the numbers solved of n seeds each; None if it has no fit.
+
+    Raises:
+        ValueError: unless there is a number for each of `HIDDEN`, from 0 to n.
+    """
     return statistics.logistic_regression(HIDDEN[:, None], solved, [n] * len(HIDDEN))
 
 
@@ -107,14 +111,14 @@ SUCCESS = stats.gamma(3, scale=1 / 3)
 
 
 def cut(success_rate: float, rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw times, censored at the quantile `success_rate`; return them, and True for each solved trial."""
+    """Draw times of `SUCCESS`, censored at its quantile `success_rate`; return them, and True for each solved trial."""
     end = SUCCESS.ppf(success_rate)
     at = rng.gamma(3, 1 / 3, n)
     return np.minimum(at, end), at <= end
 
 
 def interrupted(rng: Rng, n: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Draw times, censored at random times up to twice the mean; return them, and True for each solved trial."""
+    """Draw times of `SUCCESS`, censored at uniform times up to twice its mean; return them, and True where solved."""
     at, end = rng.gamma(3, 1 / 3, n), rng.uniform(0, 2, n)
     return np.minimum(at, end), at <= end
 
@@ -202,9 +206,9 @@ def cases() -> Iterator[tuple[str, str, Study, float]]:
 
 
 def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict[str, str]:
-    """Return the share of studies with an interval, its coverage, and the shares of misses on either side.
+    """Draw studies of n seeds; return the share with an interval, its coverage, and the shares of misses on both sides.
 
-    Coverage and misses are empty texts if no study has an interval.
+    Coverage and misses are empty texts if no study has an interval. `studies` is at least 1.
     """
     bounds = [study(rng, n) for _ in range(studies)]
     known = np.array([interval for interval in bounds if interval is not None]).reshape(-1, 2)

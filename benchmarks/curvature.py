@@ -45,12 +45,18 @@ def name_of(epsilon: float | None) -> str:
 
 
 def loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation, epsilon: float | None) -> Floats:
-    """Compute the loss with NAC• of this epsilon as the second layer, or with an NMU if epsilon is None."""
+    """Compute the loss with NAC• of this epsilon as the second layer, or with an NMU if epsilon is None.
+
+    The shapes of w1 and w2, the weights of the first and of the second layer, must broadcast.
+
+    Raises:
+        ValueError: for an NMU, unless 0 <= w2 <= 1.
+    """
     return nmu_loss(w1, w2, observation) if epsilon is None else nac_mul_loss(w1, w2, observation, epsilon)
 
 
 def axes_of(epsilon: float | None, grid: int) -> tuple[Floats, Floats]:
-    """Return the grid's values of w1 and w2, [grid] each; the NMU's w2 isn't negative."""
+    """Return the grid's values of w1, from -1 to 1, and of w2, from -1 or for the NMU 0 to 1: [grid] each."""
     return np.linspace(-1, 1, grid), np.linspace(0 if epsilon is None else -1, 1, grid)
 
 
@@ -68,6 +74,9 @@ def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
 
     They have the loss at `POINTS`, without negative w2 for the NMU, and the largest loss on the grid. For NAC• they
     also have the least loss with w2 < 0, and the |w1| of a zero loss at w2 = 1 and -1, empty if there is none.
+
+    Raises:
+        ValueError: if `grid` is less than 1.
     """
     observation = OBSERVATIONS[name]
 
@@ -91,7 +100,12 @@ def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
 
 
 def plot(name: str, grid: int, path: Path) -> None:
-    """Draw the loss of an observation, a key of `OBSERVATIONS`, into a file: a panel for each second layer."""
+    """Draw the loss of an observation, a key of `OBSERVATIONS`, into a file: a panel for each second layer.
+
+    Raises:
+        ValueError: if `grid` is negative.
+        TypeError: if `grid` is 0 or 1.
+    """
     observation = OBSERVATIONS[name]
     scale = PowerNorm(0.5, 0, HEIGHT)  # most of the square is below 150
     with mpl.rc_context(STYLE | {"axes.grid": False}):
@@ -144,7 +158,13 @@ def _legend() -> list[Line2D]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Compute the losses; print the table, and write it and the figures with `--out`."""
+    """Compute the losses; print the table, and write it and the figures with `--out`.
+
+    Raises:
+        ValueError: if `--grid` is less than 1.
+        TypeError: if it is 1, with `--out`.
+        OSError: if a file can't be written.
+    """
     known = plain_parser(__doc__)
     known.add_argument("--grid", type=int, default=201, help="values of each weight")
     arguments = known.parse_args(words)

@@ -65,6 +65,10 @@ def ways(cell: Cell, packs: Sequence[int], cells: Sequence[int], device: str) ->
         packs: numbers of trials in a pack.
         cells: numbers of cells that share a seed.
         device: ``cpu`` or ``cuda``.
+
+    Raises:
+        ValueError: if no family has the cell's task.
+        InputError: if an engine of the family can't be imported.
     """
     engines = [(name, engine_named(name)) for name in family_of(cell).engines]
     able = [name for name, engine in engines if device in engine.devices and engine.refuses(cell) is None]
@@ -81,7 +85,7 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
     They are CPU time on the CPU, and wall-clock time with CUDA.
 
     Raises:
-        InputError: if there is no such engine.
+        InputError: if there is no such engine, or it can't train the cell on this device.
     """
     if way == PLAIN:
         return plain_loop(cell, device)
@@ -106,7 +110,12 @@ def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle:
 
 
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
-    """Measure all ways to train a cell in turns, and return a row for each."""
+    """Measure all ways to train a cell in turns, and return a row for each.
+
+    Raises:
+        ValueError: if no family has the cell's task.
+        InputError: if an engine of the family can't be imported, or the device isn't available.
+    """
     found = ways(cell, arguments.packs, arguments.cells, arguments.device)
     measures = {way: measurement(cell, way, arguments.device) for way in found}
     measured = in_turns(measures, rounds=arguments.rounds, seconds=arguments.seconds)
@@ -130,7 +139,13 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure all ways to train each shape; print the table, and write it with `--out`."""
+    """Measure all ways to train each shape; print the table, and write it with `--out`.
+
+    Raises:
+        ValueError: if a number of inputs is too small for the task's subsets.
+        InputError: if an engine can't be imported, or there is no GPU for ``--device cuda``.
+        OSError: if the table can't be written.
+    """
     known = parser(__doc__, rounds=5, seconds=0.4, models=list(KNOWN))
     known.add_argument("--inputs", nargs="+", type=int, default=[4, 100], metavar="N")
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")

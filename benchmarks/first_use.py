@@ -88,7 +88,12 @@ def row(key: Key, whole_s: Sequence[float]) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Time each command, with and without compiled code; print the table, and write it with `--out`."""
+    """Time each command, with and without compiled code; print the table, and write it with `--out`.
+
+    Raises:
+        RuntimeError: if a command fails.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=3, seconds=0)
     arguments = options.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="first-") as kept:

@@ -187,7 +187,7 @@ def at_peak(cell: Cell) -> Measure:
 
 
 def by_blas(cell: Cell) -> Measure:
-    """Return a function that measures an iteration's products by calls of numpy's BLAS, in microseconds."""
+    """Return a function that measures an iteration's products of `BATCH` rows by numpy's BLAS, in microseconds."""
     n, hidden, rng = cell.value("input_size"), cell.value("hidden_size"), np.random.default_rng(0)
 
     def new(*shape: int) -> Any:
@@ -255,7 +255,15 @@ def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequ
 
 
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw microseconds against cells of a seed into a file: engine and floor, for each number of hidden units."""
+    """Draw microseconds against cells of a seed into a file: engine and floor, for each number of hidden units.
+
+    Args:
+        rows: at least one row of `rows_of`, or of its CSV file.
+        path: the file.
+
+    Raises:
+        KeyError: if a row lacks a column.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")
         axes = figure.subplots()
@@ -276,7 +284,12 @@ def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure; print the table, and write it and the figure with `--out`; or draw the figure of an earlier file."""
+    """Measure; print the table, and write it and the figure with `--out`; or draw the figure of an earlier file.
+
+    Raises:
+        OSError: if the earlier file can't be read, or a file can't be written.
+        KeyError: if the earlier file lacks a column.
+    """
     known = parser(__doc__, rounds=7, seconds=0.5)
     known.add_argument("--hidden", nargs="+", type=int, default=[2, 10], metavar="N")
     known.add_argument("--cells", nargs="+", type=int, default=[1, 2, 4, 9, 20, 45], metavar="N")

@@ -42,7 +42,7 @@ EMPTY, ARRAYS, ISOLATED = "an empty process", "import numpy, in a process", "a t
 
 
 def trial(seed: int, values: dict[str, int]) -> CallTrial:
-    """Return a trial of a function that does nothing."""
+    """Return a trial of a function that does nothing, with this seed and these arguments."""
     return CallTrial(seed=seed, values=values, metrics=METRICS)
 
 
@@ -67,7 +67,7 @@ def ms_each(act: Callable[[int], object], times: int, seconds: float) -> float:
 
 
 def ms_a_step(count: int, seconds: float) -> float:
-    """Return the mean milliseconds of a step of a generator with `count` steps; `seconds` is ignored."""
+    """Return the mean milliseconds of a step of a generator with `count` steps, at least one; `seconds` is ignored."""
     began = time.perf_counter()
     end(FunctionTraining(steps, trial(0, {"count": count})))
     return (time.perf_counter() - began) / count * 1e3
@@ -110,7 +110,14 @@ def ms_of_a_run(trials: int, few: int, seconds: float) -> float:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Time each way to run an empty function; print the table, and write it with `--out`."""
+    """Time each way to run an empty function; print the table, and write it with `--out`.
+
+    Raises:
+        AssertionError: if a trial fails.
+        subprocess.CalledProcessError: if a process or `study run` fails.
+        ZeroDivisionError: if `--run` is 1, or another number of trials is 0.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=5, seconds=0)
     options.add_argument("--trials", type=at_least(1), default=5000, help="trials in this process; steps of a loop")
     options.add_argument("--run", type=at_least(2), default=20_000, help="trials of `study run`, at least 2")

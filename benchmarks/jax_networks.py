@@ -53,14 +53,20 @@ KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values(
 
 
 def output(units: tuple[str, ...], layers: Any, x: Any) -> Any:
-    """Compute the network's output, [batch, 1]."""
+    """Compute the network's output, [batch, 1], from x [batch, in].
+
+    `units` names each layer's unit, a key of `FORWARD`; `layers` has its parameters.
+    """
     for unit, parameters in zip(units, layers, strict=True):
         x = FORWARD[unit](parameters, x)
     return x
 
 
 def penalty(units: tuple[str, ...], layers: Any) -> Any:
-    """Compute the linear sparsity regulariser of all layers; 0 without bounded weights."""
+    """Compute the linear sparsity regulariser, the sum of the layers' means of min(|w|, |1 - w|) over bounded weights.
+
+    For an NAU the second term is |1 - |w||. Without bounded weights it is 0.
+    """
     total: Any = 0.0
     for unit, parameters in zip(units, layers, strict=True):
         for name, kind in TRAITS[unit].bounded.items():
@@ -93,7 +99,10 @@ def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
 
 
 def update_of_cell(cell: Cell) -> Callable[..., Any]:
-    """Return a function that updates a trial: from state, step size, iteration, rows and targets to the next state."""
+    """Return a function that updates a trial: from state, step size, iteration, rows and targets to the next state.
+
+    A state is the layers and both moments of Adam; rows are [batch, in], targets [batch, 1].
+    """
     units = tuple(MODELS[cell.model].layers.values())
     strength, start, end = (cell.value(f"sparsity_{name}") for name in ("strength", "start", "end"))
 

@@ -81,7 +81,14 @@ def _update(batch: int, state: Any, i: Any, key: Any) -> Any:
 
 
 def adam_step(state: Any, gradient: Any, i: Any, rate: Any) -> Any:
-    """Return weights and both moments after iteration i, from 0, given those before it, the gradient and step size."""
+    """Return weights and both moments after Adam's update at iteration i, counted from 0.
+
+    Args:
+        state: weights and both moments before it.
+        gradient: gradient by the weights.
+        i: the iteration.
+        rate: step size.
+    """
     weights, first, second = state
     first = jax.tree.map(lambda m, g: _BETA_1 * m + (1 - _BETA_1) * g, first, gradient)
     second = jax.tree.map(lambda v, g: _BETA_2 * v + (1 - _BETA_2) * g * g, second, gradient)
@@ -93,7 +100,7 @@ def adam_step(state: Any, gradient: Any, i: Any, rate: Any) -> Any:
 
 
 def _loss(weights: Any, x: Any, label: Any) -> Any:
-    """Compute the mean cross-entropy of logits."""
+    """Compute the network's mean binary cross-entropy for points x, [batch, 2], and labels 0 or 1, [batch]."""
     hidden = jnp.tanh(x @ weights[0].T + weights[1])
     logit = (hidden @ weights[2].T + weights[3])[:, 0]
     return jnp.mean(jnp.maximum(logit, 0) - logit * label + jnp.log1p(jnp.exp(-jnp.abs(logit))))

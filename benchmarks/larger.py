@@ -45,7 +45,7 @@ class Classes(Task):
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
 
     def draw(self, stream):
-        """Draw rows and their classes."""
+        """Draw rows, images or series, and their classes, [batch]."""
         at = stream.integers(_ROWS, BATCH)
         return (_SERIES if self.is_series else _IMAGES)[at], _LABELS[at]
 
@@ -177,7 +177,7 @@ NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], bool, Logits]] = {
 
 
 def parameters(build: Callable[[], nn.Module], seeds: int) -> Weights:
-    """Return the initial parameters of several networks, [seeds, ...] by name."""
+    """Return the initial parameters of `seeds` networks, at least one, as arrays [seeds, ...] by name."""
     networks = [dict(build().named_parameters()) for _ in range(seeds)]
     return {
         name: jnp.stack([jnp.asarray(network[name].detach().numpy()) for network in networks]) for name in networks[0]
@@ -207,7 +207,11 @@ def recipe_of(name: str) -> Recipe:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure packs in torch, compiled packs and JAX; print the table, and write it with `--out`."""
+    """Measure packs in torch, compiled packs and JAX; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=5, seconds=0.3)
     options.add_argument("--networks", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
     options.add_argument("--packs", type=int, nargs="+", default=[16])

@@ -52,7 +52,7 @@ def published_cell(model: str, input_size: int, hidden_size: int) -> Cell:
 
     Raises:
         KeyError: if there is no such model.
-        ValueError: if the input size is too small for the task's subsets.
+        ValueError: if the input size is too small for the task's subsets. The hidden size isn't checked.
     """
     values = {
         "input_size": input_size,
@@ -92,6 +92,9 @@ def training(
         device: ``cpu`` or ``cuda``.
         warm_s: seconds of training before the measurement.
         clock: clock that returns seconds.
+
+    Raises:
+        InputError: if the device isn't available, or the engine can't train the pack on it.
     """
     running = engine.start(pack, device=device)
     running.advance(0.0)  # the evaluation at the start, and compilation
@@ -178,6 +181,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
     Raises:
         ValueError: if the numbers of rounds differ, or there is none.
+        ZeroDivisionError: if a number of `under` is 0.
     """
     return statistics.median(a / b for a, b in zip(over, under, strict=True))
 

@@ -70,14 +70,14 @@ def uniform(rng: np.random.Generator, mean: float, variance: float, shape: tuple
 
 
 def nmu_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Compute an NMU's output z and its derivative ∂z/∂z_1, from inputs and weights [H, samples]."""
+    """Compute an NMU's output prod_h (W_h (z_h - 1) + 1) and its derivative by z_1, from z and W [H, samples]."""
     factors = weight * (z - 1) + 1
     others = factors[1:].prod(axis=0)
     return factors[0] * others, weight[0] * others
 
 
 def nac_mul_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Compute a NAC•'s output z and its derivative ∂z/∂z_1, from inputs and weights [H, samples]."""
+    """Compute a NAC•'s output prod_h (|z_h| + ε)^W_h and its derivative by z_1, from z and W [H, samples]."""
     sizes = np.abs(z) + EPSILON
     out = np.exp((weight * np.log(sizes)).sum(axis=0))
     return out, out * weight[0] * np.sign(z[0]) / sizes[0]
@@ -155,7 +155,12 @@ def nac_mul_exact(case: Case, mean: float) -> dict[str, float]:
 
 
 def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, float]]:
-    """Compute each quantity by the paper, by its draft (an empty text if it agrees), and exactly for any mean."""
+    """Compute each quantity by the paper, by its draft (an empty text if it agrees), and exactly for any mean.
+
+    Raises:
+        ValueError: if a number of the case is out of range, such as a negative variance.
+        OverflowError: if a result exceeds every float.
+    """
     hidden, V, v = case[2:]
     if case.unit == "NMU":
         values = {
@@ -184,7 +189,16 @@ def formulas(case: Case, mean: float) -> dict[str, tuple[float, float | str, flo
 
 
 def row(equation: int, unit: str, quantity: str, value: tuple[float, float], final: float, **more: Any) -> Row:
-    """Return the row of a simulated quantity beside its formulas; a column that doesn't apply is empty."""
+    """Return the row of a simulated quantity beside its formulas; a column that doesn't apply is empty.
+
+    Args:
+        equation: number of the paper's equation.
+        unit: name of the unit.
+        quantity: name of the quantity.
+        value: simulated moment and its standard error.
+        final: the paper's formula.
+        more: further columns by name, among them `draft` and `exact`.
+    """
     columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
     numbers: dict[str, Any] = {"simulated": value[0], "standard_error": value[1], "final": final}
     numbers |= {name: more.get(name, "") for name in ("draft", "exact")}
@@ -227,7 +241,11 @@ def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate the moments; print the table, and write it and the figure with `--out`."""
+    """Simulate the moments; print the table, and write it and the figure with `--out`.
+
+    Raises:
+        OSError: if a file can't be written.
+    """
     known = plain_parser(__doc__)
     known.add_argument("--samples", type=int, default=400_000, help="samples of each case")
     known.add_argument("--seed", type=int, default=0, help="seed of the random numbers")

@@ -48,6 +48,8 @@ TARGETS = (Target("1/a from a", (-1,)), Target("1/a from a, b", (-1, 0)), Target
 def rows(power: int, inputs: int) -> Tensor:
     """Return the test rows on [0, 10^-power], without 0: float32 [rows, inputs], the same at each call.
 
+    `power` is at most 37; beyond that, the range has no normal float32 number.
+
     Example:
         >>> bool((rows(4, 2) > 0).all()), bool((rows(4, 2) <= 1e-4).all())
         (True, True)

@@ -57,6 +57,8 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
     Raises:
         TimeoutError: if the study takes more than half an hour; the message has its log.
         AssertionError: if `study run` fails, or ends before all nodes have been killed and added.
+        StoreError: if the store can't be read.
+        ZeroDivisionError: if there is only one pack.
     """
     (folder / f"{name}.yaml").write_text(STUDIES[name][0].format(trials=trials))
     command = [sys.executable, "-m", "study", "run", f"{name}.yaml", "--store", "studies", "--tracking-uri", "off"]
@@ -95,7 +97,13 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run each study while nodes are killed and added; print the table, and write it with `--out`."""
+    """Run each study while nodes are killed and added; print the table, and write it with `--out`.
+
+    Raises:
+        TimeoutError: if the nodes don't start, or a study doesn't end, in half an hour.
+        AssertionError: if `study run` fails, or ends before all nodes have been killed and added.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--nodes", type=int, default=50, help="number of Ray nodes")
     options.add_argument("--kinds", nargs="+", default=["function"], choices=STUDIES, help="studies to run")

@@ -63,7 +63,10 @@ class PartialLaw:
 
 
 def losses(rng: Rng, shape: Shape, *, rates: tuple[float, float], by: float) -> tuple[Floats, Floats]:
-    """Draw losses, the first method's less by `by` deviations, infinite for trials that diverge at the given rates."""
+    """Draw normal losses, the first method's less by `by` deviations; infinite ones for trials that diverge.
+
+    Trials diverge at the given rates. The methods' losses have a correlation of 0.5, their divergence one of 0.3.
+    """
     diverged = outcomes(rng, shape, rates=rates, phi=0.3)
     first, second = shifted(rng, shape, shared=0.5, by=-by)
     return np.where(diverged[0] > 0, math.inf, first), np.where(diverged[1] > 0, math.inf, second)

@@ -107,7 +107,8 @@ def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = F
     """Return a function that measures a pack's microseconds per trial-iteration, in the layout that the proof selects.
 
     Raises:
-        ValueError: as for `pack_of`.
+        ValueError: if the network can't be compiled with `is_compiled`.
+        torch.OutOfMemoryError: if the GPU has no room for the pack.
     """
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
     return pack_of(recipe, trials, device, is_compiled=is_compiled)
@@ -117,7 +118,9 @@ def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bo
     """Return a function that measures microseconds per trial-iteration of a pack, in the layout that the proof selects.
 
     Raises:
-        ValueError: if the recipe can't train in packs, or can't be compiled with `is_compiled`.
+        ValueError: if the recipe can't train in packs, can't be compiled with `is_compiled`, or isn't repeatable.
+        torch.OutOfMemoryError: if the GPU has no room for the pack.
+        Exception: the error of the recipe's task or model.
     """
     sizes = (2, 5, 8) if device == "cpu" else (2, 5, 8, trials)
     proof = prove(recipe, sizes=sizes, device=device, is_compiled=is_compiled)
@@ -130,7 +133,13 @@ def pack_of(recipe: Recipe, trials: int, device: str = "cpu", *, is_compiled: bo
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the plain loop, packs and, on the CPU, JAX; print the table, and write it with `--out`."""
+    """Measure the plain loop, packs and, on the CPU, JAX; print the table, and write it with `--out`.
+
+    Raises:
+        DeviceError: if there is no GPU for ``--device cuda``.
+        torch.OutOfMemoryError: if the GPU has no room for a pack.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=9, seconds=0.3)
     options.add_argument("--hidden", type=int, nargs="+", default=list(_GOALS))
     options.add_argument("--packs", type=int, nargs="+", default=[16, 64])

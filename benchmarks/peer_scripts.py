@@ -42,6 +42,7 @@ def train_program(seed: int) -> float:
     Raises:
         FileExistsError: if the seed has been run before.
         subprocess.CalledProcessError: if the program fails.
+        FileNotFoundError: if it doesn't write metrics.json.
     """
     folder = Path(__file__).parent / "trials" / str(seed)
     folder.mkdir(parents=True)
@@ -80,7 +81,7 @@ def ray_tune(train: Train, trials: int, *, reuse_actors: bool = False, mlflow: b
         mlflow: True to log to MLflow, in an SQLite database, by Ray Tune's callback.
 
     Raises:
-        ImportError: if Ray Tune isn't installed.
+        ImportError: if Ray Tune isn't installed, or with `mlflow` MLflow.
         KeyError: if a trial failed.
     """
     import ray
@@ -112,6 +113,7 @@ def optuna(train: Train, trials: int) -> list[float]:
     Raises:
         AssertionError: if the second process fails.
         ImportError: if Optuna isn't installed.
+        optuna.exceptions.DuplicatedStudyError: if the current folder has the database already.
     """
     import optuna
 
@@ -150,7 +152,7 @@ WAYS: dict[str, Callable[[Train, int], list[float]]] = {
 
 
 def own_start_ms(times: int) -> float:
-    """Return the mean milliseconds of the program, one process after another.
+    """Return the mean milliseconds of the program, run `times` times, at least once, one process after another.
 
     Raises:
         subprocess.CalledProcessError: if it fails.
@@ -169,7 +171,9 @@ def main(words: Sequence[str]) -> None:
 
     Raises:
         AssertionError: if a loss is missing or isn't 0.
-        KeyError: if there is no such way.
+        KeyError: if there is no such way, or a trial of Ray Tune failed.
+        ImportError: if the way's library isn't installed.
+        subprocess.CalledProcessError: if the program fails.
     """
     way, kind, trials, seconds = words[0], words[1], int(words[2]), float(words[3])
     if way == "start":

@@ -146,6 +146,9 @@ def target_ms(key: Key, alone_s: Sequence[float]) -> float | None:
     """Return the target for a trial's overhead in milliseconds; None without a target.
 
     A program's target includes the program's own time, the median of `alone_s`.
+
+    Raises:
+        statistics.StatisticsError: if a target needs that time, and `alone_s` is empty.
     """
     if key.kind == "program" and key.way in OPTIONS:
         return statistics.median(alone_s) * 1e3 + PROGRAM_TARGET_MS
@@ -160,6 +163,7 @@ def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -
 
     Raises:
         ZeroDivisionError: if the run has a single trial.
+        ValueError: if the numbers of rounds differ.
     """
     busy_s = key.trial_s / (1 if "--local" in key.way else CORES)
     return [
@@ -205,7 +209,13 @@ def keys(kind: str, ways: Sequence[str], durations_s: Sequence[float], most: int
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Time runs of each way; print the table, and write it with `--out`."""
+    """Time runs of each way; print the table, and write it with `--out`.
+
+    Raises:
+        SystemExit: for wrong options, or if none of the ways is installed.
+        RuntimeError: if a run fails.
+        OSError: if the table can't be written.
+    """
     ways = [*OPTIONS, *PEERS]
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--trials", type=int, default=500, help="most trials of a run (default: %(default)s)")

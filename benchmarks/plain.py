@@ -93,13 +93,16 @@ KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values(
 
 
 def output(network: Network, x: Tensor) -> Tensor:
-    """Compute the network's output, [batch, 1], with the layers above."""
+    """Compute the network's output, [batch, 1], from x [batch, in], by the layers of `FORWARD`."""
     hidden = FORWARD[network.model.first](network.first, x)
     return FORWARD[network.model.second](network.second, hidden)
 
 
 def penalty(network: Network) -> Tensor | None:
-    """Compute the linear sparsity regulariser of both layers; None without bounded weights."""
+    """Compute the linear sparsity regulariser, the sum of the layers' means of min(|w|, |1 - w|) over bounded weights.
+
+    For an NAU the second term is |1 - |w||. Without bounded weights it is None.
+    """
     found = None
     for layer in network.layers:
         for name, kind in layer.traits.bounded.items():

@@ -75,7 +75,12 @@ def preset_cell(preset: str, model: str) -> tuple[PackedEngine, Cell, int]:
 
 
 def plain_loop(engine: PackedEngine, cell: Cell) -> Measure:
-    """Return a function that measures microseconds per iteration of one trial in plain torch."""
+    """Return a function that measures microseconds per iteration of one trial in plain torch.
+
+    Args:
+        engine: the cell's engine, as from `preset_cell`.
+        cell: the cell.
+    """
     task: Task = packed_task(cell.task)(**arguments_of(packed_task(cell.task), _values(cell, engine.fields)))
     builder = builder_of(task, cell.model)
     network = builder(**arguments_of(builder, _values(cell, engine.models[cell.model])))
@@ -100,7 +105,12 @@ def _values(cell: Cell, names: Sequence[str]) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the models of each preset; print the table, and write it with `--out`."""
+    """Measure the models of each preset; print the table, and write it with `--out`.
+
+    Raises:
+        DeviceError: if there is no GPU for ``--device cuda``.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=5, seconds=1.0)
     options.add_argument("--presets", nargs="+", default=list(PRESETS), choices=list(PRESETS), metavar="PRESET")
     options.add_argument("--warm", type=float, default=3.0, help="seconds before a pack is measured", metavar="S")

@@ -49,7 +49,10 @@ Cpu = tuple[float, float]
 
 
 def made_up(trials: int, points: int) -> list[tuple[Result, Curve]]:
-    """Make up trials of a training function with two hyperparameters, two metrics and curves of `points` points."""
+    """Make up trials of a training function with two hyperparameters, two metrics and curves of `points` points.
+
+    Each cell has 50 seeds. Without points, the curves are empty.
+    """
     return [_trial(*divmod(number, _CELL_SEEDS), points) for number in range(trials)]
 
 
@@ -179,7 +182,10 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
         kind: name of the kind of MLflow.
         publishing: the measurements.
         ways: trials in a pack, and packs a second, of each way.
-        rounds: number of rounds that count.
+        rounds: number of rounds that count, at least 1.
+
+    Raises:
+        SystemExit: if not everything was published.
     """
     measures = {_MINIMUM: publishing.minimum} | {way: publishing.publisher(*way) for way in ways}
     spent = in_turns(measures, rounds=rounds + 1, seconds=0)
@@ -197,7 +203,14 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure each way to publish; print the table, and write it with `--out`."""
+    """Measure each way to publish; print the table, and write it with `--out`.
+
+    Raises:
+        SystemExit: if not everything was published.
+        RuntimeError: if MLflow's server ends.
+        TimeoutError: if it doesn't answer in time.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=2, seconds=0)
     options.add_argument("--trials", type=int, default=200, help="up to 50, or a multiple of it (default: %(default)s)")
     arguments = options.parse_args(words)

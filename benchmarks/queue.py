@@ -88,6 +88,7 @@ def measure(workers: int, packs: int) -> dict[str, float]:
     Raises:
         AssertionError: if packs were lost or handed out twice.
         ValueError: if another queue was started on this machine meanwhile.
+        InputError: if `packs` is less than 1, or more than a study may have.
     """
     planned = make_plan(parse_spec(SPEC.format(seeds=packs), source="queue"))
     bundles = [(pack,) for pack in make_packs(planned.trials, slots=packs, size=1)]
@@ -110,7 +111,15 @@ def measure(workers: int, packs: int) -> dict[str, float]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the queue for each number of workers; print the table, and write it with `--out`."""
+    """Measure the queue for each number of workers; print the table, and write it with `--out`.
+
+    Raises:
+        ClusterError: if Ray can't be started.
+        AssertionError: if packs were lost or handed out twice.
+        ValueError: if another queue was started on this machine meanwhile.
+        InputError: if `--packs` is less than 1, or more than a study may have.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--packs", type=int, default=20_000)
     options.add_argument("--workers", type=int, nargs="+", default=WORKERS)

@@ -39,7 +39,11 @@ PARTS = {"the usual": (), "with PDFs": tuple(FORMATS), "tables only": ("csv", "p
 
 
 def made_up_plan(cells: int, seeds: int) -> Plan:
-    """Plan a study of about `cells` cells: four models over hidden units and init variance."""
+    """Plan a study of about `cells` cells, at least four: four models over hidden units and init variance.
+
+    Raises:
+        InputError: if `seeds` is less than 1, or `cells` at least 6,889, since the greatest variance is then invalid.
+    """
     side = max(1, round((cells / 4) ** 0.5))
     hidden = list(range(2, 2 + side))
     variances = [round(0.002 * (i + 1), 4) for i in range(side)]
@@ -47,7 +51,11 @@ def made_up_plan(cells: int, seeds: int) -> Plan:
 
 
 def store(root: Path, planned: Plan) -> None:
-    """Write made-up results, curves and weights of every trial into a store."""
+    """Write the study's file, and made-up results, curves and weights of every trial, into a store.
+
+    Raises:
+        StoreError: if the store can't be written.
+    """
     folder = Store(root).study(planned.spec.study)
     folder.write_spec(planned.spec.text)
     random = np.random.default_rng(1)
@@ -106,7 +114,13 @@ def _made_up(trial: Trial, random: np.random.Generator) -> tuple[Result, Curve]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure `study report` on a made-up study; print the table, and write it with `--out`."""
+    """Measure `study report` on a made-up study; print the table, and write it with `--out`.
+
+    Raises:
+        subprocess.CalledProcessError: if a report fails.
+        InputError: if `--seeds` is less than 1, or `--cells` at least 6,889.
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=3, seconds=0)
     options.add_argument("--cells", type=int, default=400)
     options.add_argument("--seeds", type=int, default=50)

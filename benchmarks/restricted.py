@@ -44,7 +44,8 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
     """Return a function that draws from a mixture of uniform times, and the mean of min(time, 1).
 
     Args:
-        parts: share, lowest and highest time of each part; the remaining share never succeeds.
+        parts: share, lowest and highest time of each part, both at most 1 or both at least 1. Shares sum to 1 at most;
+            the remaining share never succeeds.
     """
     shares, lows, highs = (np.array(column) for column in zip(*parts, (0.0, NEVER, NEVER), strict=True))
     shares[-1] = max(0.0, 1 - shares.sum())
@@ -120,12 +121,20 @@ def least_coverage(bound: Interval, n: int) -> float:
 
 
 def products(times: Floats, solved: Bools) -> Floats:
-    """Return the intervals of `restricted_means`."""
+    """Return the intervals of `restricted_means`, from times and flags [studies, seeds].
+
+    Raises:
+        ValueError: if a time is negative, infinite or NaN.
+    """
     return _estimates(times, solved).interval
 
 
 def greenwood(times: Floats, solved: Bools) -> Floats:
-    """Bound by the mean ± 1.96 standard errors, within 0 and 1; NaN where the error is zero or undefined."""
+    """Bound by the mean ± 1.96 standard errors, within 0 and 1; NaN where the error is zero or undefined.
+
+    Raises:
+        ValueError: if a time is negative, infinite or NaN.
+    """
     estimates = _estimates(times, solved)
     error = np.where(estimates.standard_error > 0, estimates.standard_error, np.nan)
     reach = normal_quantile(0.95) * error
@@ -138,6 +147,9 @@ def score(times: Floats, solved: Bools) -> Floats:
     The time saved is bounded by all m with (m - μ)² <= z² (m r - m²)/n'. μ is its mean, and z is 1.96. r is the ratio
     of its second to its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's
     error implies. Bounds are NaN where the mean is.
+
+    Raises:
+        ValueError: if a time is negative, infinite or NaN.
     """
     estimates, (studies, n) = _estimates(times, solved), times.shape
     order = np.argsort(np.where(solved, times, times + 1e-9), axis=1)

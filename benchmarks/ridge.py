@@ -17,7 +17,7 @@ BEST = {"rate": 0.7, "decay": 0.4, "width": 0.55, "warmup": 0.3}
 
 
 def success_rate(rate: float, decay: float, width: float, warmup: float) -> float:
-    """Return the exact probability of success."""
+    """Return the exact probability of success at hyperparameters from 0 to 1."""
     across = (rate + decay - 1.1) / math.sqrt(2) / 0.15
     along = (rate - decay - 0.3) / math.sqrt(2) / 0.6
     return HIGHEST * math.exp(-(across**2) - along**2 - ((width - 0.55) / 0.4) ** 2 - ((warmup - 0.3) / 0.8) ** 2)

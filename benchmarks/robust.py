@@ -156,7 +156,7 @@ def _bootstrap_middle(values: SeedValues, *, is_student: bool) -> tuple[float, f
 
 
 def _plain_percentiles(values: SeedValues) -> tuple[float, float]:
-    """Bound the interquartile mean of all runs of all cells by resampling runs within each, as rliable does."""
+    """Bound the interquartile mean of all runs of all cells at 95% by resampling runs within each, as rliable does."""
     matrix = np.array([list(sample.values()) for sample in values.samples])
     rng = np.random.default_rng(0)
     drawn = rng.integers(matrix.shape[1], size=(1000, *matrix.shape))
@@ -235,7 +235,10 @@ def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, B
 
 
 def greatest_distance(law: Law, values: Floats) -> float:
-    """Return the greatest distance over thresholds between a study's profile and the true one."""
+    """Return the greatest distance over thresholds between a study's profile and the true one.
+
+    `values` are those of the study's method, [seeds, cells].
+    """
     cells = values.shape[1]
     grid = law.first((np.arange(_GRID) + 0.5) / _GRID)
     found, counts = np.unique(values, return_counts=True)

@@ -135,6 +135,12 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
         pack_size: trials of a pack.
         notes: receives a line with the memory in MiB for each finished pack, and one at the end.
         kill_at: number of finished packs after which this process and its group are killed; None to let it end.
+
+    Raises:
+        InputError: if `trials` is less than `CELLS`, or more than a study may have.
+        ClusterError: if Ray can't be started.
+        StoreError: if the store can't be read or written.
+        OSError: if the file of the notes can't be written.
     """
     resources.PackWork = IdleWork  # type: ignore[misc]
     rates = [round(0.001 * (i + 1), 4) for i in range(CELLS // 10)]
@@ -244,7 +250,15 @@ def _rows(trials: int, pack_size: int) -> Iterator[dict[str, str]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the driver three times; print the table, and write it with `--out`; with `--drive`, be that driver."""
+    """Run the driver three times; print the table, and write it with `--out`; with `--drive`, be that driver.
+
+    Raises:
+        AssertionError: if a driver fails, or a trial has no result at the end.
+        subprocess.TimeoutExpired: if a driver takes more than an hour.
+        TimeoutError: if one of its processes is still left an hour after its end.
+        StudyError: with `--drive`, as for `drive`.
+        OSError: if a file can't be written.
+    """
     options = parser(__doc__, rounds=1, seconds=0)
     options.add_argument("--trials", type=at_least(100), default=1_000_000, help="trials, a multiple of 100")
     options.add_argument("--pack-size", type=at_least(1), default=256, help="trials of a pack")

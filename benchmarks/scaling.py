@@ -119,6 +119,7 @@ def rows_of_packs(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
 
     Raises:
         subprocess.CalledProcessError: if a study fails.
+        statistics.StatisticsError: if there are no rounds.
     """
     iterations = iterations_for(cell, arguments.trials, arguments.study_seconds)
     ways = {(LOCAL, 1): ["--local"]} | {(RAY, count): ["--cpus", str(count)] for count in arguments.cores}
@@ -170,7 +171,12 @@ def _rates(per_s: str, efficiency: float) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure threads, and packs of a study; print the table, and write it with `--out`."""
+    """Measure threads, and packs of a study; print the table, and write it with `--out`.
+
+    Raises:
+        subprocess.CalledProcessError: if a study fails.
+        OSError: if the table can't be written.
+    """
     known = parser(__doc__, rounds=5, seconds=2.0)
     known.add_argument("--cores", nargs="+", type=int, default=counts(cores()), metavar="N")
     known.add_argument("--hidden", type=int, default=2)

@@ -46,7 +46,11 @@ _MORE: Sequence[tuple[str, str, Mapping[str, Any]]] = (
 
 
 def script_cells(models: Sequence[str]) -> list[Cell]:
-    """Return the cells to compare: each model's multiplication on the simple task, and its cells of `_MORE`."""
+    """Return the cells to compare: each model's multiplication on the simple task, and its cells of `_MORE`.
+
+    Raises:
+        KeyError: if there is no such model.
+    """
     cases = [("simple", model, {"operation": "mul"}) for model in models]
     cases += [(task, model, dict(values)) for task, model, values in _MORE if model in models]
     return [
@@ -59,7 +63,7 @@ def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result,
     """Train a cell's trials by an engine, and return the result and curve of each, in the order of the seeds.
 
     Raises:
-        InputError: if there is no such engine.
+        InputError: if there is no such engine, or it can't train the cell.
     """
     training = engine_named(engine).start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
     while not training.done:
@@ -69,7 +73,11 @@ def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result,
 
 
 def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str, npt.NDArray[Any]], float]:
-    """Run a trial's script in this process; return its outcome, solved-at or None, curve by metric, and seconds."""
+    """Run a trial's script in this process; return its outcome, solved-at or None, curve by metric, and seconds.
+
+    Raises:
+        InputError: if the trial can't be written as a script, such as with an empty curve.
+    """
     names: dict[str, Any] = {"__name__": "script"}
     began = time.perf_counter()
     with redirect_stdout(io.StringIO()):
@@ -83,7 +91,10 @@ def scripted(result: Result, curve: Curve) -> tuple[str, int | None, Mapping[str
 
 
 def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: float) -> float:
-    """Return the share of evaluations before the first that disagrees with the stored one; 0 for unequal lengths."""
+    """Return the share of evaluations before the first that disagrees with the stored one; 0 for unequal lengths.
+
+    An MSE agrees if it differs by at most 0.1% of the stored one plus 0.1% of `threshold`, or if both are NaN.
+    """
     count = len(stored.iteration)
     agrees = np.ones(count, bool)
     for mse in _MSES:
@@ -95,7 +106,11 @@ def agreement(curve: Mapping[str, npt.NDArray[Any]], stored: Curve, threshold: f
 
 
 def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compare a cell's trials with their scripts and with the torch engine; yield two rows for each."""
+    """Compare a cell's trials with their scripts and with the torch engine; yield two rows for each.
+
+    Raises:
+        InputError: if the torch engine can't train the cell, or a trial can't be written as a script.
+    """
     engine = "fused" if engine_named("fused").refuses(cell) is None else "torch"
     others = trained(cell, seeds, "torch")
     for (result, curve), (other, others_curve) in zip(trained(cell, seeds, engine), others, strict=True):
@@ -121,7 +136,11 @@ def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Compare trials with their scripts; print the table, and write it with `--out`."""
+    """Compare trials with their scripts; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     known = plain_parser(__doc__)
     known.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="MODEL")
     known.add_argument("--seeds", type=int, default=3, help="trials of each cell")

@@ -68,6 +68,10 @@ def measure(arguments: Namespace) -> list[Row]:
 
     Returns:
         All rows of the chosen questions and repetitions, earlier ones included, in the order of the methods.
+
+    Raises:
+        OSError: if the file can't be read or written.
+        KeyError: if it lacks a column.
     """
     path = arguments.rows
     if not path.exists():
@@ -109,7 +113,13 @@ def read(path: Path) -> list[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure missing rows, print all, and write them and a figure with `--out`; or draw an earlier file's figure."""
+    """Measure missing rows, print all, and write them and a figure with `--out`; or draw an earlier file's figure.
+
+    Raises:
+        OSError: if a file can't be read or written.
+        KeyError: if the earlier file, or that of `--rows`, lacks a column.
+        ValueError: if the earlier file has no rows.
+    """
     options = plain_parser(__doc__)
     options.add_argument(
         "--rows", type=Path, default=Path("search-rows.csv"), help="file of measured rows, to continue"
@@ -132,7 +142,12 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the true success rates of the picks, and the rates that methods saw, into a file, by question and method."""
+    """Draw the true success rates of the picks, and the rates that methods saw, into a file, by question and method.
+
+    Raises:
+        ValueError: if there are no rows, or a rate isn't a number.
+        KeyError: if a row lacks a column.
+    """
     questions = list(dict.fromkeys(row["question"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with mpl.rc_context(STYLE):

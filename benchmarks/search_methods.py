@@ -54,7 +54,10 @@ class Question:
         return {name: cell.value(name) for name in self.parameters}
 
     def rates(self, cells: Sequence[Cell], seeds: Sequence[int]) -> list[float]:
-        """Train the seeds of each cell, and return the cells' shares of solved trials; equal cells are trained once."""
+        """Train the seeds of each cell, at least one, and return the cells' shares of solved trials.
+
+        Equal cells are trained once.
+        """
         solved = self.solved([Trial(cell, seed) for cell in dict.fromkeys(cells) for seed in seeds])
         return [fmean(solved[Trial(cell, seed).id] for seed in seeds) for cell in cells]
 
@@ -100,6 +103,8 @@ class Task:
 
         Raises:
             AssertionError: if the file lacks a line to replace, or has it twice.
+            OSError: if it can't be read.
+            InputError: if it has mistakes.
         """
         text, first = self.question.file.read_text(encoding="utf-8"), self.first_seed
         study = load_spec(self.question.file).study
@@ -114,7 +119,12 @@ class Task:
 
 
 def train(trials: Sequence[Trial]) -> dict[str, bool]:
-    """Train trials in packs, and return their success by trial id."""
+    """Train trials in packs, and return their success by trial id.
+
+    Raises:
+        ValueError: if no family has a trial's task.
+        InputError: if no engine trains a cell.
+    """
     solved: dict[str, bool] = {}
     for pack in make_packs(trials, slots=1):
         running = engine_for("auto", pack.trials[0].cell, "cpu").start(pack, device="cpu")
@@ -154,7 +164,11 @@ class Memory(MemoryFolder):
 
 
 def grid(question: Question) -> Pick:
-    """Train the grid, and pick the cell with the greatest success rate; of ties, the first."""
+    """Train the grid, and pick the cell with the greatest success rate; of ties, the first.
+
+    Raises:
+        InputError: if the grid's file can't be read, or has mistakes.
+    """
     plan = make_plan(load_spec(question.grid))
     rates = question.rates(plan.cells, plan.spec.first_seeds)
     best = max(range(len(rates)), key=rates.__getitem__)
@@ -162,7 +176,17 @@ def grid(question: Question) -> Pick:
 
 
 def search(task: Task, sampler: str) -> Pick:
-    """Search as `study run` does, without a store, and return the confirmed cell with its rate on fresh seeds."""
+    """Search as `study run` does, without a store, and return the confirmed cell with its rate on fresh seeds.
+
+    Args:
+        task: the question. The file of its search sets the budget, not the task.
+        sampler: the search's sampler, ``TPE`` or ``random``.
+
+    Raises:
+        AssertionError: as for `Task.spec`.
+        OSError: if the search's file can't be read.
+        InputError: if it has mistakes, there is no such sampler, or no suggestion can be trained.
+    """
     spec, folder, searching = task.spec(sampler), Memory(), Searching(None)
     plan = make_plan(spec)
     while True:
@@ -183,6 +207,7 @@ def at_random(task: Task) -> Pick:
 
     Raises:
         ValueError: if the budget is less than `RANDOM_SEEDS`.
+        AssertionError, OSError, InputError: as for `Task.spec`.
     """
     spec = task.spec()
     assert spec.search is not None
@@ -194,7 +219,7 @@ def at_random(task: Task) -> Pick:
 
 
 def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Iterator[Cell]:
-    """Ask for candidates, and yield the first `count` that the space allows."""
+    """Ask for candidates, and yield the first `count` that the space allows; endless if it allows fewer."""
     while count:
         try:
             yield space.cell(ask())
@@ -204,7 +229,7 @@ def possible(space: Space, ask: Callable[[], dict[str, Any]], count: int) -> Ite
 
 
 def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
-    """Maximise by Optuna's TPE, and pick Optuna's best candidate.
+    """Maximise the success rate by Optuna's TPE, and pick Optuna's best candidate.
 
     Batches are asked for until the budget is used up; the last one may exceed it.
 
@@ -213,6 +238,10 @@ def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
         seeds: the number of seeds for the mean that is a candidate's value, the same for all; 1 for a new seed for each
             candidate.
         batch: candidates that are asked for at once.
+
+    Raises:
+        ValueError: if the budget is 0.
+        AssertionError, OSError, InputError: as for `Task.spec`.
     """
     space = Space(task.spec())
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -242,6 +271,7 @@ def smac(task: Task) -> Pick:
 
     Raises:
         ImportError: if SMAC3 isn't installed.
+        AssertionError, OSError, InputError: as for `Task.spec`.
     """
     from benchmarks.smac_peer import race  # imported late: SMAC3 is optional
 

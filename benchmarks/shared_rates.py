@@ -61,7 +61,10 @@ def _sorted(y: Floats, *, is_nested: bool) -> Floats:
 def coverage_row(
     design: tuple[int, int], rate: float, shares: Sequence[float], is_nested: bool, studies: int, seed: int
 ) -> dict[str, Any]:
-    """Draw studies, and return a row with the coverage and the mean width of their intervals of the success rate."""
+    """Draw studies, at least one, and return a row with coverage and mean width of their intervals of the success rate.
+
+    See `drawn` for design, rate and shares.
+    """
     name = f"{rate} {shares} {design} {is_nested}"
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     intervals: dict[tuple[bytes, bytes], Interval | None] = {}
@@ -83,7 +86,7 @@ def coverage_row(
 
 
 def design_rows(design: tuple[int, int], is_nested: bool, studies: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each kind of shares and each rate."""
+    """Return the `coverage_row` of a design for each kind of variance shares and each of `RATES`."""
     tell(f"{design}{', nested' if is_nested else ''}")
     kinds = product(NESTED_SHARES if is_nested else SHARES, RATES)
     return [coverage_row(design, rate, shares, is_nested, studies, seed) for shares, rate in kinds]

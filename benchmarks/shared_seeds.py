@@ -75,7 +75,10 @@ def _differing(tests: Sequence[Finding] | Sequence[TimesTest]) -> int:
 
 
 def row(name: str, results: StudyResults) -> dict[str, Any]:
-    """Compare a study's pairs seed by seed and as independent samples, and return the study's row."""
+    """Compare a study's pairs seed by seed and as independent samples, and return the study's row.
+
+    Figures without a pair to compute them from are empty.
+    """
     paired = results.contrasts
     independent = contrasts(results.compared, _with_own_seeds(results.trials))
     by_seed = [pair for pair in _of_rows(paired) if pair.seeds]
@@ -110,12 +113,13 @@ def _times(paired: Contrasts, independent: Contrasts) -> dict[str, int]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Read each study; print a row for each, and write them with `--out`.
+    """Read each study from the store, compare its pairs, print a row for each study, and write the rows with `--out`.
 
     Raises:
         UnknownStudyError: if the store has no such study.
         StoreError: if the store can't be read.
-        InputError: if a stored file is invalid.
+        InputError: if a stored file is invalid, or a newer package wrote it.
+        OSError: if the table can't be written.
     """
     options = plain_parser(__doc__)
     options.add_argument("names", nargs="+", metavar="STUDY", help="names of studies in the store")

@@ -28,6 +28,9 @@ def race(task: Task, most_seeds: int) -> Pick:
     Args:
         task: the question and the budget.
         most_seeds: the most seeds of a candidate.
+
+    Raises:
+        AssertionError, OSError, InputError: as for `Task.spec`.
     """
     space = Space(task.spec())
     seeds: dict[int, int] = {}

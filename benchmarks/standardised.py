@@ -36,7 +36,10 @@ SEEDS = (12, 25, 50, 100, 200)
 
 
 def coverage_row(law: str, seeds: int, studies: int, seed: int) -> dict[str, Any]:
-    """Draw studies of a law of `LAWS`, and return a row with the coverage and the mean width of each interval."""
+    """Draw studies of a law, a key of `LAWS`, and return a row with the coverage and the mean width of each interval.
+
+    `seeds`, the trials of a study, and `studies` are at least 1.
+    """
     rates = np.array(LAWS[law])
     rate = float(np.array(SHARES) @ rates)
     rng = np.random.default_rng([seed, zlib.crc32(f"{law} {seeds}".encode())])

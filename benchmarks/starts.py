@@ -49,7 +49,10 @@ _PACK = 250
 
 
 def cell_of(hidden_size: int, init: str = "shared", **values: Any) -> Cell:
-    """Return a cell of the hidden-size study's NMU, with this size, initialisation and further hyperparameters."""
+    """Return a cell of the hidden-size study's NMU, with this size, initialisation and further hyperparameters.
+
+    The values aren't checked.
+    """
     return canonical_cell("arithmetic", "NMU", {"operation": "mul", "hidden_size": hidden_size, "init": init, **values})
 
 
@@ -84,7 +87,7 @@ def foreseen(factors: npt.NDArray[Any]) -> Ints:
 
 
 def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
-    """Return the factors of each seed before training, [seeds, hidden].
+    """Return the factors of each seed, at least one, before training, [seeds, hidden].
 
     Example:
         >>> factors = factors_at_start(cell_of(8), [100, 101])
@@ -96,7 +99,11 @@ def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
 
 
 def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
-    """Train each seed, at least one, for the first updates, and return its number of negative factors then."""
+    """Train each seed, at least one, for `UPDATES` updates, and return its number of negative factors then.
+
+    Raises:
+        InputError: if the fused engine can't train the cell.
+    """
     short = cell.replace(iterations=UPDATES, evaluate_every=UPDATES, evaluation_rows=100)
     found = []
     for begin in range(0, len(seeds), _PACK):
@@ -111,7 +118,11 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
 
 
 def read_trials() -> list[dict[str, str]]:
-    """Read the rows of the hidden-size study's trials.csv, `TRIALS`, as texts by column."""
+    """Read the rows of the hidden-size study's trials.csv, `TRIALS`, as texts by column.
+
+    Raises:
+        OSError: if it can't be read.
+    """
     with TRIALS.open(encoding="utf-8", newline="") as lines:
         return list(csv.DictReader(lines))
 
@@ -175,7 +186,7 @@ class Starts:
 
 
 def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
-    """Train `seeds` seeds of each hidden size for the first updates, and yield the size with its starts."""
+    """Train `seeds` seeds, at least one, of each hidden size for the first updates; yield the size with its starts."""
     seed_range = range(FIRST_SEED, FIRST_SEED + seeds)
     for size in SIZES:
         tell(f"{UPDATES} updates of {seeds} seeds, {size} hidden units")
@@ -199,6 +210,9 @@ def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts])
     """Yield a row for each hidden size: negative factors after the first updates, and solved trials.
 
     The same seeds are trained again for the first updates, with ``init_signs: two_negative``.
+
+    Raises:
+        KeyError: if no rate has been published for a hidden size.
     """
     published = {r.hidden_size: r for r in printed() if r.table == "hidden_size_ablation" and r.sparsity and r.clipped}
     for size, of_size in starts.items():
@@ -215,7 +229,11 @@ def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts])
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw into a file the course of negative factors, and by hidden size the resulting shares and success rates."""
+    """Draw into a file the course of negative factors, and by hidden size the resulting shares and success rates.
+
+    Raises:
+        ValueError: if `rows` have none of `trial_rows`, or more solved trials than trials.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
@@ -266,7 +284,12 @@ def _sizes(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Train seeds, and count negative factors; print the table, and write it, a figure and each seed's with `--out`."""
+    """Train seeds, and count negative factors; print the table, and write it, a figure and each seed's with `--out`.
+
+    Raises:
+        OSError: if trials.csv can't be read, or a file can't be written.
+        ValueError: if `--seeds` is less than 1.
+    """
     known = plain_parser(__doc__)
     known.add_argument("--seeds", type=int, default=1000, help="seeds of each size to train for 1,000 updates")
     arguments = known.parse_args(words)

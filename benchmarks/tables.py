@@ -125,7 +125,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def packed_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each width of the network and pack size: times, speed-ups and goal."""
+    """Return a table with a line for each hidden size and pack size, at least one: times, speed-ups and goal."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
@@ -135,7 +135,7 @@ def packed_table(rows: Sequence[Row]) -> str:
 
 
 def larger_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each network and pack size: times and speed-ups."""
+    """Return a table with a line for each network and pack size, at least one: times and speed-ups."""
     titles = {
         "network": "network", "pack": "trials in a pack", "us_packed": "packed, us", "us_compiled": "compiled, us",
         "us_jax": "JAX, us", "times_torch": "compiled: time, times packed", "times_jax": "compiled: time, times JAX's",
@@ -144,7 +144,7 @@ def larger_table(rows: Sequence[Row]) -> str:
 
 
 def parts_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each width of the network and pack size: the parts of an update."""
+    """Return a table with a line for each hidden size and pack size, at least one: the parts of an update."""
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_unrecorded": "gradient, unrecorded",
         "us_draws": "draws", "us_gradient": "gradient", "us_copies": "copies", "us_step": "step",
@@ -154,7 +154,10 @@ def parts_table(rows: Sequence[Row]) -> str:
 
 
 def _titled(titles: Mapping[str, str], rows: Sequence[Row], text_columns: int) -> str:
-    """Return a table of the columns that occur in the rows, in the order of their titles."""
+    """Return a table of the columns that the first of the rows has, in the order of `titles`, which head them.
+
+    There is at least one row. The first `text_columns` are left-aligned.
+    """
     columns = [name for name in titles if name in rows[0]]
     as_written = ("hidden_size", "pack", "preset", "model", "network")
     lines = [[row[name] if name in as_written else number(row[name]) for name in columns] for row in rows]
@@ -179,7 +182,7 @@ def pruning_table(rows: Sequence[Row]) -> str:
 
 
 def presets_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each model of a preset: times, speed-ups and goal."""
+    """Return a table with a line for each model of a preset, at least one: times, speed-ups and goal."""
     titles = {
         "preset": "preset", "model": "model", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_alone": "pack of one, us", "us_packed": "packed, us", "us_compiled": "compiled, us",
@@ -308,10 +311,11 @@ def _spread(row: Row, name: str) -> str:
 def peers_excerpt(rows: Sequence[Row]) -> str:
     """Return a table with a line for each of five ways, `_EXCERPT`.
 
-    A line has the time of the start, the overhead of short trials, and the time of a whole run of long ones.
+    A line has the time of the start, the overhead of short trials, and the time of a whole run of the longest ones.
 
     Raises:
-        KeyError: if one of the ways wasn't measured.
+        KeyError: if one of the ways wasn't measured at one of the durations.
+        ValueError: if there are no rows.
     """
     found = {(row["way"], row["trial_s"]): row for row in rows}
     *short, longest = dict.fromkeys(row["trial_s"] for row in rows)
@@ -404,7 +408,10 @@ def tracking_table(rows: Sequence[Row]) -> str:
 
 
 def whole_table(rows: Sequence[Row]) -> str:
-    """Return a table of every column as it is; the first is text, the others are numbers. Empty cells become dashes."""
+    """Return a table of every column as it is, for at least one row; the first is text, the others are numbers.
+
+    Empty cells become dashes.
+    """
     head = [name.replace("_", " ") for name in rows[0]]
     return markdown(head, [[text or "–" for text in row.values()] for row in rows], 1)
 
@@ -584,7 +591,7 @@ def power_table(rows: Sequence[Row]) -> str:
 def raised_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each law and way.
 
-    A line has the rate of wrongly shown claims, with and without one error for all looks.
+    A line has the rate of wrongly shown claims, with and without one error for all looks, and the bound of that error.
     """
     lines: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
@@ -611,7 +618,8 @@ def peers_table(rows: Sequence[Row]) -> str:
 def components_table(rows: Sequence[Row]) -> str:
     """Return a table of the least coverage of all shares by size.
 
-    The first row's interval has a line for each distribution; each other one has a line for all of them.
+    The first row's interval has a line for each distribution; each other one has a line for all of them. There is at
+    least one row.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
@@ -626,7 +634,12 @@ def components_table(rows: Sequence[Row]) -> str:
 
 
 def shared_rates_table(rows: Sequence[Row]) -> str:
-    """Return a table of the least coverage over shares by design and rate, and greatest width at rates 0.05 and 0.5."""
+    """Return a table of the least coverage over shares by design and rate, and greatest width at rates 0.05 and 0.5.
+
+    Raises:
+        KeyError: if one of these two rates wasn't measured.
+        ValueError: if a design lacks a rate of another one.
+    """
     rates = list(dict.fromkeys(row["rate"] for row in rows))
     texts = []
     for design in dict.fromkeys(row["seeds"] for row in rows):
@@ -690,7 +703,7 @@ def _percent(share: str, digits: int) -> str:
 
 
 def narrow_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each cell: with all seeds, and with the rule's; it adds columns to `rows`."""
+    """Return a table with a line for each cell: its rate by all seeds, and by the rule's; it adds columns to `rows`."""
     for row in rows:
         row["all"], row["some"] = (_of(row, name) for name in ("fixed_", ""))
         row["fixed"], row["until"] = (_rate(row, name) for name in ("fixed", "until"))
@@ -701,7 +714,7 @@ def narrow_table(rows: Sequence[Row]) -> str:
 
 
 def apart_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each pair of cells: with all seeds, and with the seeds of the rule."""
+    """Return a table with a line for each pair of cells: the verdicts of all seeds, and of the seeds of the rule."""
     names = (
         "pair", "fixed_solved", "fixed_solved_other", "fixed_p", "fixed_verdict",
         "expected", "seeds", "it_alone", "the_other_alone", "p", "verdict", "agrees",
@@ -724,7 +737,8 @@ def search_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each question and method: true and seen rates of its picks, and the comparison.
 
     The comparison with the search by TPE is Mann and Whitney's permutation test, with Holm's p-values over a question's
-    methods, and the probability that a pick of the method is better.
+    methods, and the probability that a pick of the method is better. It is empty for a method with a single pick, or
+    without a search by TPE.
     """
     lines = []
     for question in dict.fromkeys(row["question"] for row in rows):
@@ -837,8 +851,10 @@ def table(name: str) -> str:
     origin.
 
     Raises:
-        KeyError: if the file exists, but `TABLES` lacks the name.
+        KeyError: if the file exists, but `TABLES` lacks the name, or the file a column.
         FileNotFoundError: if the JSON file with the origin is missing.
+        IndexError: if the file has no rows, for some tables.
+        ValueError: the same for other tables, or if a text isn't a number.
     """
     stem, _, excerpt = name.partition(":")
     file = (PUBLISHED_RESULTS if stem.startswith(("until/", "search/")) else RESULTS) / f"{stem}.csv"
@@ -857,6 +873,8 @@ def written(page: str) -> str:
     Raises:
         KeyError: as for `table`.
         FileNotFoundError: as for `table`.
+        IndexError: as for `table`.
+        ValueError: as for `table`.
     """
     return re.sub(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", _filled, page, flags=re.DOTALL)
 
@@ -866,7 +884,12 @@ def _filled(marks: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Print the tables, or with `--write` put them into the documents."""
+    """Print the tables, or with `--write` put them into the documents.
+
+    Raises:
+        KeyError: if a page names an unknown table, or a file lacks a column.
+        FileNotFoundError: if a page, or a table's JSON file, is missing.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="into the documents")
     if parser.parse_args().write:

@@ -76,7 +76,8 @@ def starts_table(rows: Sequence[Row]) -> str:
 def start_sizes_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each number of hidden units.
 
-    A line has the shares of negative factors after 1,000 updates, and the success counts here and published.
+    A line has the shares of seeds by negative factors after 1,000 updates, those of the forecasts, the success counts
+    here and published, and the share with two under ``init_signs: two_negative``.
     """
     lines = []
     for row in rows:

@@ -67,7 +67,7 @@ def published(
     Args:
         uri: MLflow's address.
         folder: the study's store.
-        names: names of the packs.
+        names: names of the packs, at least one.
         train: trains for some seconds, and returns the time of a trial-iteration.
         for_s: seconds of each measurement of training.
 
@@ -118,6 +118,7 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
 
     Raises:
         SystemExit: if something hadn't been published.
+        TrackingError: if MLflow can't be reached.
     """
     packs, began = StoredPacks(folder), time.perf_counter()
     with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:
@@ -133,6 +134,7 @@ def copied(uri: str, there: int) -> int:
 
     Raises:
         ZeroDivisionError: if the database has no run of a trial.
+        sqlalchemy.exc.SQLAlchemyError: if the database can't be reached or written.
     """
     engine = create_engine(uri)
     tables = {name: [c["name"] for c in inspect(engine).get_columns(name)] for name in _TABLES}
@@ -164,10 +166,11 @@ def _copy_of(table: str, column: str, copy: int) -> str:
 
 
 def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
-    """Return the median seconds of each query's first page, by the query's name.
+    """Return the median seconds of each query's first page over rounds, at least one, by the query's name.
 
     Raises:
         AssertionError: if a query has no result, or the experiment doesn't exist.
+        mlflow.exceptions.MlflowException: if MLflow can't be reached.
     """
     client = connect(uri)
     experiment = client.get_experiment_by_name(study)
@@ -188,6 +191,9 @@ def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, 
     """Return a browser's median seconds to show runs: the study's page, and its unsolved trials, by name.
 
     Without a browser both are NaN.
+
+    Raises:
+        playwright.sync_api.Error: if the page can't be opened, or shows no run within three minutes.
     """
     executable = browser_path()
     if executable is None:
@@ -236,6 +242,10 @@ def measured(
 
     Raises:
         SystemExit: if not everything is published.
+        TrackingError: if MLflow can't be reached.
+        AssertionError: if a query of the dashboard has no result.
+        RuntimeError: if the dashboard's server ends.
+        TimeoutError: if it doesn't answer in time.
     """
     root = folder.path.parent
     uri, user = default_uri(root), None
@@ -282,7 +292,7 @@ def measured(
 
 
 def _written(row: dict[str, Any]) -> dict[str, str]:
-    """Format numbers with three digits; a missing one is empty."""
+    """Format floats with three significant digits, NaN as an empty text, and other values as they are."""
     return {
         name: "" if value != value else f"{value:.3g}" if isinstance(value, float) else str(value)
         for name, value in row.items()
@@ -290,7 +300,16 @@ def _written(row: dict[str, Any]) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each kind of MLflow; print the table, and write it with `--out`."""
+    """Measure each kind of MLflow; print the table, and write it with `--out`.
+
+    Raises:
+        SystemExit: if not everything is published.
+        TrackingError: if MLflow can't be reached.
+        InputError: if `--runs` is 344,450 or more.
+        RuntimeError: if a server ends.
+        TimeoutError: if a server doesn't answer in time.
+        OSError: if a server's program isn't installed, or the table can't be written.
+    """
     made = parser(__doc__, rounds=3, seconds=0.25)
     made.add_argument("--runs", type=int, default=20_000, help="made-up runs")
     made.add_argument("--sqlite", type=int, default=2_000, help="runs to publish to a database in a file")

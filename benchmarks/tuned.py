@@ -374,7 +374,11 @@ def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw and count; print both tables, and write them with `--out`."""
+    """Draw studies, and count winners and covering intervals; print both tables, and write them with `--out`.
+
+    Raises:
+        OSError: if a table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     rows: list[dict[str, Any]] = []
     module = import_module("study.statistics.sign_flips")  # the package's attribute of that name is the function

@@ -72,6 +72,7 @@ def with_until(spec: Spec, **until: Any) -> Plan:
 
     Raises:
         pydantic.ValidationError: if the rule is invalid.
+        InputError: if a cell has no counterpart for ``different_from``, or the study is too large.
     """
     return make_plan(spec.model_copy(update={"seeds": SeedsTable.model_validate({"until": until})}))
 
@@ -122,6 +123,9 @@ def apart_row(name: str, first: CellSummary, second: CellSummary, verdict: Verdi
     """Return a pair's row: Fisher's test of all seeds beside the sign test of those used.
 
     They agree if both say that the cells differ, in the same direction, or neither does.
+
+    Raises:
+        ZeroDivisionError: if a cell has no trial with an outcome.
     """
     p_value = statistics.fisher_exact(first.solved, first.ended, second.solved, second.ended)
     signs = (
@@ -161,6 +165,8 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
 
     Raises:
         AssertionError: if the results lack a requested trial.
+        ZeroDivisionError: if a cell of a pair has no trial with an outcome.
+        InputError: if the results have a trial twice, or a cell's id doesn't match its columns.
     """
     end, known, asked = replayed(plan, results)
     first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)
@@ -194,6 +200,10 @@ def main(words: Sequence[str] | None = None) -> None:
     Raises:
         UnknownStudyError: if the store has no such study.
         StoreError: if the store can't be read.
+        InputError: if the stored file has mistakes, or ``--different-from`` leaves a cell without a counterpart.
+        pydantic.ValidationError: if an option makes an invalid rule.
+        AssertionError: if the study lacks a requested trial, or the judged trials have no rate.
+        OSError: if a table can't be written.
     """
     known = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     known.add_argument("--store", default="studies", help="store of the study")

@@ -189,7 +189,7 @@ DESIGNS = (
 
 
 def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
-    """Draw a study; return three flags: its sentence, its bold rows and its verdicts name a winner."""
+    """Draw a study, report it, and return three flags: the sentence, a bold row and a pair's verdict name a winner."""
     columns = design.draw(rng)
     count = len(columns["outcome"])
     numbers = {

@@ -87,7 +87,11 @@ def check_files(service: Service) -> None:
 
 
 def results(service: Service) -> list[str]:
-    """List the trial ids of all results in the store, duplicates included."""
+    """List the trial ids of all results of the study in the store, duplicates included; empty before the first.
+
+    Raises:
+        botocore.exceptions.ClientError: if the object store refuses a request.
+    """
     import pyarrow.parquet
 
     store, found = service.s3("study"), []
@@ -148,7 +152,12 @@ def check_secrets(service: Service) -> None:
 
 
 def told(service: Service) -> dict[str, bytes]:
-    """Return all texts that users can read, by place: the cluster's jobs, MLflow's runs, and the studies' store."""
+    """Return texts that users can read, by place: the cluster's jobs, MLflow's tags and parameters, all stored files.
+
+    Raises:
+        botocore.exceptions.ClientError: if the object store refuses a request.
+        mlflow.exceptions.MlflowException: if MLflow does.
+    """
     from mlflow import MlflowClient
 
     headers = {"Authorization": f"Bearer {service.secret('ray_token')}"}

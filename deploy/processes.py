@@ -48,7 +48,10 @@ def wait(until: Callable[[], Any], what: str, timeout_s: float = READY_S) -> Any
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different free ports, chosen by the kernel; by default not from 10002 to 19999, those of Ray's workers."""
+    """Return `count` different ports that are free on loopback, as the kernel chooses them.
+
+    The default settings of a Linux kernel exclude 10002 to 19999, the ports of Ray's workers.
+    """
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

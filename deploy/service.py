@@ -148,7 +148,12 @@ class Service:
         return done.stdout
 
     def s3(self, user: str) -> Any:
-        """Return a boto3 client of the object store as one of its users, ``study`` or ``mlflow``."""
+        """Return a boto3 client of the object store as one of its users, ``study`` or ``mlflow``.
+
+        Raises:
+            ImportError: if boto3 isn't installed.
+            FileNotFoundError: if there is no such user, or `start_all` hasn't made the secrets yet.
+        """
         import boto3
 
         given = self.s3_environment(user)
@@ -161,7 +166,11 @@ class Service:
         )
 
     def ask(self, url: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Send an HTTP GET request, and return status and body; 0 and an empty body if no answer comes within 10 s."""
+        """Send an HTTP GET request, and return status and body; 0 and an empty body if nothing answers within 10 s.
+
+        Raises:
+            FileNotFoundError: if `start_all` hasn't made the certificate yet.
+        """
         trusted = ssl.create_default_context(cafile=str(self.secrets / "tls.crt"))
         request = urllib.request.Request(url, headers=dict(headers or {}))
         try:

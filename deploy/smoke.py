@@ -80,6 +80,7 @@ def has_results(service: Service, count: int) -> bool:
 
     Raises:
         ServiceError: if there are fewer, and all jobs have ended.
+        subprocess.TimeoutExpired: if the logs can't be read in `DONE_S`.
     """
     over = ended(service)  # asked first: a job that has ended has stored its results
     if (there := len(set(results(service)))) < count and over:

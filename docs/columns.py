@@ -36,7 +36,10 @@ def without_end(meaning: str) -> str:
 
 
 def updated(page: str) -> str:
-    """Return the page with the current tables between its two marks; without them, both are appended."""
+    """Return the page with the current tables between its two marks; without them, both are appended.
+
+    If only the end mark is missing, the text after the first one is replaced.
+    """
     before, _, remainder = page.partition(BEGIN)
     _, _, after = remainder.partition(END)
     parts = [f"## {name}\n\n{row[:1].upper()}{row[1:]}.\n\n{table(columns)}" for name, (row, columns) in FILES.items()]

@@ -44,6 +44,9 @@ def opened(executable: str) -> Iterator[Browser]:
 
     Args:
         executable: path of the browser, such as from `browser_path`.
+
+    Raises:
+        playwright.sync_api.Error: if the browser doesn't start.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=_FLAGS)
@@ -66,6 +69,7 @@ def pictures(page: Path, folder: Path, *, full_page: bool = False) -> list[Path]
 
     Raises:
         SystemExit: if no supported browser is found; the message names them.
+        playwright.sync_api.Error: if the browser doesn't start, or the page doesn't exist.
     """
     executable = browser_path()
     if executable is None:
@@ -89,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Raises:
         SystemExit: if no supported browser is found, or for wrong arguments.
+        playwright.sync_api.Error: if the browser doesn't start, or the page doesn't exist.
     """
     parser = argparse.ArgumentParser(prog="docs.pictures", description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)

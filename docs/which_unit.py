@@ -100,7 +100,10 @@ def _lines(
     column_of: Callable[[Row], str],
     text_of: Callable[[Row], str],
 ) -> list[list[str]]:
-    """Return a line for each combination of values that occurs, in the order in which values first occur."""
+    """Return a line for each combination of values of `names` that occurs, in the order in which values first occur.
+
+    A line has these values, then the `text_of` the row of each of `columns`, as `column_of` names it, or a dash.
+    """
     values = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in sorted(rows, key=lambda row: [values[name].index(row[name]) for name in names]):
@@ -113,6 +116,8 @@ def updated(page: str) -> str:
 
     Raises:
         FileNotFoundError: if a mark names a file that doesn't exist.
+        ValueError: as for `best`.
+        IndexError: if a table by hidden size has no cell whose trials have all ended.
     """
     writers = {"best": best, "all": every, "sizes": by_size}
     return _TABLE.sub(lambda match: f"{match[1]}\n{writers[match[2]](cells(match[3]))}\n\n{match[4]}", page)

@@ -71,7 +71,12 @@ def _words(words: Sequence[str] | None) -> Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and check; return 0, 1 if a part failed, or 2 without a suitable GPU."""
+    """Measure and check; return 0, 1 if a part failed, or 2 without a suitable GPU.
+
+    Raises:
+        SystemExit: for wrong options, such as without ``--out``.
+        OSError: if the folder can't be made.
+    """
     arguments = _words(words)
     reason = None if arguments.emulated else machine.without_gpu()
     if reason is not None:
@@ -106,7 +111,7 @@ def _all_apart(here: Machine, much: Sizes, arguments: Namespace) -> int:
 
 
 def _apart(name: str, arguments: Namespace) -> bool:
-    """Run a part in a process, within the time limit, and return True if it succeeded."""
+    """Run a part in a process, and return True if it succeeded within the time limit; the figure has no limit."""
     words = ["--no-apart", "--only", name, *(["--emulated"] if arguments.emulated else [])]
     for option in ("out", "rounds", "seconds", "workers", "models_s", "results", "study"):
         words += [f"--{option.replace('_', '-')}={getattr(arguments, option)}"]
@@ -152,7 +157,7 @@ def _compile(here: Machine, much: Sizes, arguments: Namespace) -> None:
 
 
 def _done(name: str, here: Machine, much: Sizes, arguments: Namespace, about: dict[str, Any]) -> bool:
-    """Run a part, and return True if it succeeded; rows from before a failure are kept."""
+    """Run a part, and return True if it succeeded; its error is printed, and rows from before it are kept."""
     began = time.perf_counter()
     tell(f"{name}:")
     try:

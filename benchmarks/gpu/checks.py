@@ -29,7 +29,12 @@ Bits = dict[str, npt.NDArray[Any]]
 
 
 def rows(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Run every check, and yield a row for each shape, with ``passed`` ``yes`` or ``no``.
+    """Run every check, and yield a row for each of its shapes, with ``passed`` ``yes`` or ``no``.
+
+    Args:
+        machine: the device to check.
+        sizes: shapes and numbers of trials and updates.
+        workers: processes that compute the emulation for comparison.
 
     Raises:
         PartlyFailedError: at the end, if a check raised an error, which has been printed.

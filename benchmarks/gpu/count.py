@@ -113,6 +113,7 @@ def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
 
     Raises:
         FileNotFoundError: if the assembler, ptxas, isn't installed, or the file `nvdisasm` doesn't exist.
+        ImportError: if a package of the extra `gpu` isn't installed.
         RuntimeError: if the assembler or the disassembler fails.
     """
     from tasks.arithmetic.engine.gpu import kernels
@@ -147,7 +148,7 @@ def _assembler() -> str:
 
 
 def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple[Any, npt.NDArray[np.float32]]:
-    """Emulate `count` updates from `iteration` on.
+    """Emulate `count` updates of a block's trials from `iteration` on, and count the issued instructions.
 
     Returns:
         The count of each instruction over the block's warps, int64 [instructions], and the weights, float32 [trials,
@@ -155,6 +156,7 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
 
     Raises:
         ValueError: if the machine code has an unsupported instruction.
+        KeyError: if it reads an unknown special register.
     """
     tables, trials = block.tables, len(block.begun[0])
     which = np.arange(trials, dtype=np.uint64)
@@ -190,6 +192,7 @@ def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
     Raises:
         AssertionError: if the weights differ from the emulation's.
         ValueError: if the machine code has an unsupported instruction.
+        KeyError: if it reads an unknown special register.
     """
     block, arrays = block_of(cell, trials)
     (after_first, _), (after_second, weights) = (issued(machine, block, _ITERATION, count) for count in (1, 2))
@@ -207,6 +210,7 @@ def count(hidden: int, trials: int, machine: Machine) -> Counted:
     Raises:
         AssertionError: if the weights differ from the emulation's.
         ValueError: if the machine code has an unsupported instruction.
+        KeyError: if it reads an unknown special register.
     """
     cell = published_cell("NMU", 100, hidden)
     layout = block_of(cell, 1)[0].layout
@@ -252,9 +256,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Raises:
         FileNotFoundError: if the assembler, ptxas, isn't installed.
+        ImportError: if a package of the extra `gpu` isn't installed.
         RuntimeError: if the assembler or the disassembler fails.
         AssertionError: if the weights differ from the emulation's.
         ValueError: if the machine code has an unsupported instruction.
+        KeyError: if it reads an unknown special register.
     """
     known = ArgumentParser(description="Count the instructions of the fused GPU engine, without a GPU.")
     known.add_argument("--nvdisasm", default="nvdisasm", metavar="FILE", help="NVIDIA's disassembler; default: PATH's")

@@ -29,6 +29,7 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
 
     Raises:
         subprocess.CalledProcessError: if it failed; its output is on the terminal.
+        InputError: if `study` is a path that isn't found from the current folder: the command starts in `ROOT`.
     """
     words = ["run", study, "--store", str(store), "--engine", engine, "--device", device]
     began = time.perf_counter()
@@ -59,6 +60,9 @@ def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> lis
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
     """Return the comparison in Markdown for tasks/docs/results: p is Fisher's exact test, before Holm's correction.
+
+    Raises:
+        ValueError: if a row has no p-value, because there is nothing to test.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "50", "trials": "50", "published_solved": "49",

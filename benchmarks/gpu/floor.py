@@ -111,7 +111,16 @@ def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
 
 
 def draws(machine: Machine, cell: Cell, registers: int) -> Measure:
-    """Return a function that measures the wall-clock seconds to draw and add up the inputs of a trial's batch."""
+    """Return a function that measures the wall-clock seconds to draw and add up the inputs of a trial's batch.
+
+    Args:
+        machine: the device.
+        cell: cell of the trials.
+        registers: maximum registers of a thread; ignored in the emulation.
+
+    Raises:
+        ImportError: if a package of the extra `gpu` isn't installed, unless emulated.
+    """
     layout = _layout(cell)
     work, blocks = (_emulated if machine.emulated else _on_gpu)(machine, layout, registers)
     work(1)
@@ -133,14 +142,18 @@ def draw_arguments(layout: Layout, blocks: int) -> tuple[Any, Any, Any]:
     """Make the kernel's arrays for a number of blocks.
 
     Returns:
-        The blocks' round keys; the interval's start and scale; and zeros for each thread's sum.
+        The blocks' round keys, uint32 [blocks x 2 x `ROUNDS`]; the interval's start and scale, float32 [2]; and zeros
+        for the threads' sums, float32 [blocks x threads].
     """
     keys = round_keys(np.arange(blocks, dtype=np.uint64)).reshape(-1)
     return keys, np.array([1, 2.0**-24], np.float32), np.zeros(blocks * layout.threads, np.float32)
 
 
 def new_draw_kernel(layout: Layout) -> Any:
-    """Make the kernel draws(count, keys, numbers, out). A thread's sums go to `out`, so that none is optimised away."""
+    """Make the kernel draws(count, keys, numbers, out), in which each block draws `count` batches and adds them up.
+
+    The arrays are those of `draw_arguments`. A thread's sum goes to `out`, so that nothing is optimised away.
+    """
     from numba import cuda, float32, uint32, uint64
 
     from tasks.arithmetic.engine.gpu.draw import BlockStream, new_draw, new_multiply
@@ -181,7 +194,16 @@ def new_draw_kernel(layout: Layout) -> Any:
 
 
 def draws_ptx(layout: Layout, capability: tuple[int, int], registers: int) -> str:
-    """Compile the kernel to PTX as the engine compiles its own."""
+    """Compile the kernel of `new_draw_kernel` to PTX as the engine compiles its own.
+
+    Args:
+        layout: layout of a block.
+        capability: compute capability, such as (9, 0).
+        registers: maximum registers of a thread.
+
+    Raises:
+        ImportError: if a package of the extra `gpu` isn't installed.
+    """
     from numba import float32, int64, types, uint32
 
     from tasks.arithmetic.engine.gpu.kernels import to_ptx

@@ -38,7 +38,7 @@ def _step(instruction: Instruction, code: Code) -> Step:
 
 
 def _label(text: str, code: Code) -> str:
-    """Return an operand; of a label's address, the low word becomes its place in the code, in hex, the high word 0."""
+    """Return an operand's text; a word of a label's address becomes hex: the low one its place in the code, else 0."""
     found = re.search(r"32@(lo|hi)\(\((?:\w+ \+ )?([.\w]+)@srel\)\)", text)
     if found is None:
         return text

@@ -18,7 +18,7 @@ PUBLISHED = ("NMU", "NAC-mul", "NAC-mul-sigma", "NAC-mul-NMU", "NALU")
 
 
 def models() -> list[str]:
-    """List the models that the engine trains, those of the hidden-size figure first."""
+    """List the models that the fused GPU engine trains, those of the hidden-size figure first."""
     engine = GpuEngine(emulated=True)
     others = [name for name in MODELS if name not in PUBLISHED]
     return [name for name in (*PUBLISHED, *others) if engine.refuses(published_cell(name, 4, 2)) is None]
@@ -60,7 +60,12 @@ class Sizes:
     evaluation_rows: int
 
     def evaluated(self, shape: Model) -> Cell:
-        """Return the published cell of a shape, with `evaluate_every` and `evaluation_rows`."""
+        """Return the published cell of a shape, with `evaluate_every` and `evaluation_rows`.
+
+        Raises:
+            KeyError: if there is no such model.
+            ValueError: if the number of inputs is too small for the task's subsets.
+        """
         changes = {"evaluate_every": self.evaluate_every, "evaluation_rows": self.evaluation_rows}
         return published_cell(*shape).replace(**changes)
 
@@ -68,6 +73,10 @@ class Sizes:
         """Return the published cell of a shape, shortened for checks.
 
         The regulariser's schedule is within a check's updates, and an evaluation has two chunks of rows.
+
+        Raises:
+            KeyError: if there is no such model.
+            ValueError: if the number of inputs is too small for the task's subsets.
         """
         values = {
             "input_size": shape[1],
@@ -81,7 +90,10 @@ class Sizes:
 
 
 def _contested(iterations: int, hidden_size: int) -> Cell:
-    """Return a cell; with 20,000 iterations and 4 hidden units about half of its trials succeed."""
+    """Return a cell of the simple task's NMU; at 20,000 iterations and 4 hidden units about half of its trials succeed.
+
+    The sparsity regulariser grows from a half to three quarters of the iterations.
+    """
     values = {
         "hidden_size": hidden_size, "iterations": iterations, "evaluate_every": iterations // 40,
         "evaluation_rows": 1000, "best_step_window": 10, "sparsity_strength": 1.0,

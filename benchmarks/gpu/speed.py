@@ -44,7 +44,7 @@ def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float],
     """Warm a pack up, and return a function that trains it for some seconds, longer if there are too few evaluations.
 
     Args:
-        training: a training that has just been started.
+        training: a training that has just been started, and has iterations left for all laps.
         every: iterations from one evaluation to the next.
         least: minimum number of evaluations of a lap.
     """
@@ -199,7 +199,9 @@ def _make_room(machine: Machine) -> None:
 
 
 def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure packs of each of `sizes.multiples` trials a multiprocessor, at least one trial, and yield a row for each.
+    """Measure each shape of `sizes.packs` in packs of `sizes.multiples` trials a multiprocessor; yield a row for each.
+
+    A pack has at least one trial.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.
@@ -233,7 +235,7 @@ def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[
 
 
 def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure packs of four cells a seed in blocks of up to one, two, three or four trials; yield a row for each.
+    """Measure each shape of `sizes.packs`, four cells a seed, in blocks of at most one to four trials; yield the rows.
 
     A pack has twice the number of trials that the device trains at once, rounded up to whole seeds.
 
@@ -276,7 +278,7 @@ def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
 
 
 def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure kernels compiled with each limit of registers, and yield a row for each.
+    """Measure each shape of `sizes.registers`, compiled with each limit of registers, and yield a row for each.
 
     A pack has twice the number of trials that the device trains at once.
 

@@ -51,7 +51,7 @@ class Code(NamedTuple):
 
 
 def parse(listing: str) -> Code:
-    """Parse a disassembler's listing of one kernel into its instructions and labels."""
+    """Parse a disassembler's listing of one kernel into its instructions, and the place of the one after each label."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     for line in listing.splitlines():
@@ -110,6 +110,7 @@ class Warp:
         Raises:
             AssertionError: if the threads of the warp have diverged at a barrier.
             ValueError: if an operand of an instruction is unsupported.
+            KeyError: if an instruction reads an unknown special register, or jumps to an unknown label.
         """
         instructions, lanes = self.code.instructions, np.arange(LANES)
         while self.alive.any():
@@ -237,7 +238,7 @@ class Warp:
             self.set(text, np.asarray(value >> np.uint64(32)), mask, 1)
 
     def address(self, text: str) -> Any:
-        """Compute an address, int64 [lanes], from the text in brackets."""
+        """Compute an address in bytes, int64 [lanes], from the text in brackets."""
         inside = text[text.rindex("[") + 1 : -1]
         total = np.zeros(LANES, np.int64)
         for part in inside.replace("-0x", "+-0x").split("+"):
@@ -257,9 +258,17 @@ class Warp:
 def run_block(code: Code, steps: Sequence[Step], memory: Memory, threads: int, block: int = 0) -> Any:
     """Execute a kernel for one block, changing `memory`, and return the count of each instruction over its warps.
 
+    Args:
+        code: the kernel.
+        steps: a function for each instruction, from `operations.steps`.
+        memory: the block's memory.
+        threads: threads of the block, a multiple of `LANES`.
+        block: the block's number.
+
     Raises:
         AssertionError: if the threads of a warp have diverged at a barrier.
         ValueError: if an operand of an instruction is unsupported.
+        KeyError: if an instruction reads an unknown special register, or jumps to an unknown label.
     """
     memory.constants[[_THREADS_AT, _STACK_AT]] = threads, _STACK_BYTES
     memory.constants[_SHARED_AT] = 4 * len(memory.shared) - SHARED_FROM

@@ -59,7 +59,8 @@ def main() -> None:
 
     Raises:
         SystemExit: if torch-cpu.txt pins another version of torch than the resolved one; nothing is written then.
-        FileNotFoundError: if uv isn't installed; or a lock doesn't exist, without ``--upgrade``.
+        ValueError: if torch-cpu.txt doesn't pin exactly one package; nothing is written then.
+        FileNotFoundError: if uv isn't installed, torch-cpu.txt doesn't exist or, without ``--upgrade``, a lock doesn't.
         subprocess.CalledProcessError: if uv fails.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

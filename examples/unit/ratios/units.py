@@ -15,7 +15,7 @@ class PowerUnit(nn.Module):
         self.weight = nn.Parameter(torch.randn(outputs, inputs))  # the study has seeded torch from the trial's seed
 
     def forward(self, x: Tensor) -> Tensor:
-        """Compute exp(W log x)."""
+        """Compute exp(W log x), [rows, outputs], from x [rows, inputs]; NaN where a number of the row is negative."""
         return torch.exp(torch.log(x) @ self.weight.mT)
 
 

@@ -112,7 +112,11 @@ def _panel(axes: Axes, target: float, solution: tuple[int, int]) -> Any:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Compute the barriers; print the table, and write it and the figure with `--out`."""
+    """Compute the barriers; print the table, and write it and the figure with `--out`.
+
+    Raises:
+        OSError: if a file can't be written.
+    """
     arguments = plain_parser(__doc__).parse_args(words)
     rows = []
     for low, high in RANGES:

@@ -167,7 +167,11 @@ INTERVALS: Mapping[str, tuple[str, Interval]] = {
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for name, quantile in DISTRIBUTIONS.items():

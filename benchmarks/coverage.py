@@ -224,7 +224,11 @@ def measured(study: Study, truth: float, rng: Rng, n: int, studies: int) -> dict
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw the studies, and count the intervals that contain the truth; print the table, and write it with `--out`."""
+    """Draw the studies, and count the intervals that contain the truth; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for interval, distribution, study, truth in cases():

@@ -186,7 +186,11 @@ def pairs(seed: int, studies: int) -> list[dict[str, str]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies with both stopping rules; print the table, and write it with `--out`."""
+    """Draw studies with both stopping rules; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     finish([*table_cells(arguments.seed, arguments.studies), *pairs(arguments.seed, arguments.studies)], arguments)
 

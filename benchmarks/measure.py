@@ -88,7 +88,7 @@ def training(
 
     Args:
         engine: the engine.
-        pack: the pack to train.
+        pack: the pack to train. It must have iterations left, else the function raises ZeroDivisionError.
         device: ``cpu`` or ``cuda``.
         warm_s: seconds of training before the measurement.
         clock: clock that returns seconds.

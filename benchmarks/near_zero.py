@@ -120,7 +120,11 @@ def _floors() -> Iterator[Row]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Print the floors, and write them with `--out`."""
+    """Compute the floors; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     finish(floors(), plain_parser(__doc__).parse_args(words))
 
 

@@ -241,7 +241,11 @@ def crossed_rows(law: CrossedLaw, count: int, seed: int) -> Iterator[dict[str, A
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count rejections; print both tables, and write them with `--out`."""
+    """Draw studies, and count rejections; print both tables, and write them with `--out`.
+
+    Raises:
+        OSError: if a table can't be written.
+    """
     options = studies_parser(__doc__)
     options.set_defaults(studies=2000)
     options.add_argument("--partial-studies", type=int, default=2000, help="studies with partly shared seeds")

@@ -383,7 +383,11 @@ def coverage(law: Law, bounds: Floats) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals and rejections; print both tables, and write them with `--out`."""
+    """Draw studies, and count covering intervals and rejections; print both tables, and write them with `--out`.
+
+    Raises:
+        OSError: if a table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     intervals: list[dict[str, Any]] = []
     for laws, ways in INTERVALS:

@@ -57,7 +57,11 @@ def parts(hidden: int, trials: int) -> dict[str, Measure]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the parts of an update; print the table, and write it with `--out`."""
+    """Measure the parts of an update; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     options = parser(__doc__, rounds=5, seconds=0.2)
     options.add_argument("--hidden", type=int, nargs="+", default=[2, 32, 128])
     options.add_argument("--packs", type=int, nargs="+", default=[1, 16, 64, 512])

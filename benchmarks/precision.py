@@ -109,7 +109,11 @@ def ways() -> Iterator[tuple[str, Callable[[Studies, float], tuple[Counts, Float
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and stop them by each rule; print the table, and write it with `--out`."""
+    """Draw studies, and stop them by each rule; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for law, (draw, mean, deviation) in LAWS.items():

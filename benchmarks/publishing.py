@@ -96,7 +96,11 @@ class Publishing:
     _number: Iterator[int] = field(default_factory=count)
 
     def minimum(self, _: float) -> Cpu:
-        """Write the trials by MLflow's client alone, and return the milliseconds of CPU time per trial."""
+        """Write the trials by MLflow's client alone, into a new experiment.
+
+        Returns:
+            Milliseconds of CPU time per trial, of this process and of the server's processes; 0 without a server.
+        """
         uri, study = self._address()
         client = connect(uri)
         experiment = client.create_experiment(study, artifact_location=place_of_files(uri, study))
@@ -114,9 +118,9 @@ class Publishing:
         return self._spent(began)
 
     def publisher(self, pack: int, packs_a_second: float) -> Callable[[float], Cpu]:
-        """Store the trials in packs, and return a function that publishes them and returns the CPU time per trial.
+        """Store the trials in packs, and return a function that publishes them into a new experiment.
 
-        The function raises SystemExit if not everything was published.
+        The function returns CPU time as `minimum` does. It raises SystemExit if not everything was published.
 
         Args:
             pack: trials in a pack.

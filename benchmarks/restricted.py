@@ -200,7 +200,11 @@ def held(bounds: Floats, truth: float) -> dict[str, str]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     rows = []
     for name, (distribution, truth, is_censored) in cases().items():

@@ -352,7 +352,11 @@ def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the tables, and write them with `--out`."""
+    """Draw studies, and count covering intervals; print the tables, and write them with `--out`.
+
+    Raises:
+        OSError: if a table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     tasks = [(what, place) for what, (laws, _) in OF.items() for place in range(len(laws))]
     with ProcessPoolExecutor(cores()) as pool:

@@ -93,7 +93,11 @@ def design_rows(design: tuple[int, int], is_nested: bool, studies: int, seed: in
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     options = studies_parser(__doc__)
     options.set_defaults(studies=2000)
     arguments = options.parse_args(words)

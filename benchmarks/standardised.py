@@ -75,7 +75,11 @@ def _standardised(solved: Ints, judged: Ints, drawn: Ints | None = None) -> Stan
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Draw studies, and count covering intervals; print the table, and write it with `--out`."""
+    """Draw studies, and count covering intervals; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     arguments = studies_parser(__doc__).parse_args(words)
     finish([coverage_row(law, seeds, arguments.studies, arguments.seed) for law in LAWS for seeds in SEEDS], arguments)
 

@@ -63,7 +63,7 @@ class Design:
 def _successes(rng: Rng, methods: int, seeds: int, rate: float, alike: float) -> Floats:
     """Draw the successes of methods on the same seeds, 0 or 1, [methods, seeds].
 
-    They have the rate `rate`. Their latent normal numbers have the correlation `alike`.
+    They have the success rate `rate`. A seed's latent normal numbers have the correlation `alike` between methods.
     """
     common, own = rng.normal(size=seeds), rng.normal(size=(methods, seeds))
     latent = np.sqrt(alike) * common + np.sqrt(1 - alike) * own
@@ -227,7 +227,11 @@ def row(place: int, studies: int, seed: int) -> dict[str, Any]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Simulate each design; print a row for each, and write them with `--out`."""
+    """Draw studies of each design, and count those that name a winner; print the table, and write it with `--out`.
+
+    Raises:
+        OSError: if the table can't be written.
+    """
     options = studies_parser(__doc__).parse_args(words)
     with ProcessPoolExecutor(cores()) as pool:
         count = partial(row, studies=options.studies, seed=options.seed)

@@ -31,7 +31,7 @@ def table(name: str) -> str:
 
 
 def updated(page: str) -> str:
-    """Return the page with the current tables, each between its two marks."""
+    """Return the page with the current tables, each between its two marks; without marks, the page is unchanged."""
     return _TABLE.sub(lambda match: f"{match[1]}\n{table(match[2])}\n{match[3]}", page)
 
 

@@ -39,7 +39,14 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
 
 
 def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> list[dict[str, str]]:
-    """Copy the report's files, those that exist, to a folder, with their provenance in source.json.
+    """Copy those of `FILES` that a report has to a folder, made if missing, with their provenance in source.json.
+
+    Args:
+        report: the report's folder.
+        to: the folder to copy to.
+        device: the device that trained the study, for the provenance.
+        took_s: seconds of the run, for the provenance.
+        more: further entries of the provenance.
 
     Returns:
         The rows of the comparison with published cells; empty if the study repeats none of them.

@@ -110,7 +110,7 @@ def time(unsolved: float, typical: float, above: float) -> Draw:
 
     Args:
         unsolved: probability of a trial without success.
-        typical: mean time of the others.
+        typical: mean of the gamma distribution of the others; times beyond 100,000 count as the last one.
         above: claimed bound, as a share by which it exceeds the true mean.
     """
     grid, chances = _times(unsolved, typical)

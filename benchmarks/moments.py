@@ -219,7 +219,12 @@ def weight_rows(arguments: Namespace) -> Iterator[Row]:
 
 
 def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
-    """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` seeds the draws."""
+    """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` seeds the draws.
+
+    Raises:
+        ValueError: if a number of the case is out of range, such as a negative variance.
+        OverflowError: if a result exceeds every float.
+    """
     tell(f"{case.unit}, {case.weights}, H {case.hidden}, V {case.weight_variance:.4f}, v {case.input_variance:.4f}")
     rng = np.random.default_rng([arguments.seed, 9, number])
     shape = (case.hidden, arguments.samples)

@@ -241,14 +241,14 @@ def _flipped(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _student(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return the intervals and p-values of Student's paired test."""
+    """Return the intervals and p-values of Student's paired test; p is NaN if all differences of a study are 0."""
     d, n = first - second, first.shape[1]
     error = d.std(axis=1, ddof=1) / math.sqrt(n)
     return _by_t(d.mean(axis=1), error, np.full(len(d), n - 1.0))
 
 
 def _welch(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return the intervals and p-values of Welch's test."""
+    """Return the intervals and p-values of Welch's test; all are NaN if neither sample of a study varies."""
     n = first.shape[1]
     v, w = first.var(axis=1, ddof=1) / n, second.var(axis=1, ddof=1) / n
     freedom = (v + w) ** 2 / (v**2 + w**2) * (n - 1)
@@ -268,7 +268,7 @@ def _bootstrap(first: Floats, second: Floats) -> Floats:
 
 
 def _bca(first: Floats, second: Floats) -> Floats:
-    """Return bias-corrected and accelerated bootstrap intervals of the mean difference."""
+    """Return bias-corrected and accelerated bootstrap intervals of each study's mean difference, [studies, 2]."""
     d, n = first - second, first.shape[1]
     rng = np.random.default_rng(n)
     weights = rng.multinomial(n, [1 / n] * n, size=_RESAMPLES) / n

@@ -51,7 +51,10 @@ _PACK = 250
 def cell_of(hidden_size: int, init: str = "shared", **values: Any) -> Cell:
     """Return a cell of the hidden-size study's NMU, with this size, initialisation and further hyperparameters.
 
-    The values aren't checked.
+    Values aren't checked, and unknown hyperparameters are ignored.
+
+    Raises:
+        ValueError: if the task can't be made from the values, such as from a small ``input_size``.
     """
     return canonical_cell("arithmetic", "NMU", {"operation": "mul", "hidden_size": hidden_size, "init": init, **values})
 

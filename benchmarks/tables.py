@@ -101,7 +101,8 @@ def engine_peers_sentence(rows: Sequence[Row]) -> str:
     """Return sentences on the speed-up of the fused engine over JAX, batched torch and a plain loop.
 
     Raises:
-        KeyError: if the NMU with 100 inputs and 2 hidden units wasn't measured with 9 and with 1 cells a seed.
+        KeyError: if the NMU with 100 inputs and 2 hidden units wasn't measured in packs of `PACK` trials, with 9 and
+            with 1 cells a seed, or if the fused engine wasn't measured in all packs.
     """
     packs, columns = _packs(rows), ("us_per_trial_iteration", "times_jax", "times_torch", "times_the_plain_loop")
     ends = [packs["NMU", "100", "2", str(PACK), cells]["fused"] for cells in ("9", "1")]
@@ -739,6 +740,9 @@ def search_table(rows: Sequence[Row]) -> str:
     The comparison with the search by TPE is Mann and Whitney's permutation test, with Holm's p-values over a question's
     methods, and the probability that a pick of the method is better. It is empty for a method with a single pick, or
     without a search by TPE.
+
+    Raises:
+        ValueError: if a rate isn't a number.
     """
     lines = []
     for question in dict.fromkeys(row["question"] for row in rows):

@@ -119,6 +119,7 @@ def found_again(uri: str, folder: StudyStore) -> tuple[float, float]:
     Raises:
         SystemExit: if something hadn't been published.
         TrackingError: if MLflow can't be reached.
+        StoreError: if the store can't be read.
     """
     packs, began = StoredPacks(folder), time.perf_counter()
     with Publisher(uri, folder.path.name, packs, close_timeout_s=600) as publisher:

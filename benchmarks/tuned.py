@@ -60,7 +60,8 @@ class Law:
         name: its name in the tables.
         first: distances of the first method's means from its best, as a function of the number of seeds.
         second: the same of the second method.
-        noise: transform of a standard normal number, to a mean of 0 and a variance of 1.
+        noise: transform of standard normal numbers, [studies, seeds, values], to ones with a mean of 0. `apart` assumes
+            a variance of 1.
         scale: factor of the second method's noise; the first method's is 1.
         shared: the correlation of all outcomes of a seed before `noise`.
         alike: extra correlation of the outcomes of one method.
@@ -159,7 +160,7 @@ def _skewed(normal: Floats) -> Floats:
 
 
 def _failing(normal: Floats) -> Floats:
-    """Transform standard normal numbers to ones with a mean of 0, a tenth of them far below the others."""
+    """Transform standard normal numbers to ones with a mean of 0 and a variance of 1.1, a tenth far below the others."""
     fails = special.ndtr(normal) < 0.1
     spread = np.where(fails, -3.0, 1 / 3) + 0.1 * normal
     return np.asarray(spread / math.sqrt(0.1 * 9 + 0.1 + 0.01))

@@ -88,7 +88,9 @@ def _million(per_s: float) -> str:
 
 
 def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape until time is up, and yield two rows for each; the shapes left out are printed.
+    """Measure each shape of `sizes.speed`, and yield two rows for each, of packs that fill the device once and twice.
+
+    After `models_s` seconds of the arguments, further shapes are left out and printed.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.

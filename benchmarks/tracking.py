@@ -76,6 +76,7 @@ def published(
 
     Raises:
         SystemExit: if the publisher fails, or not everything is published.
+        statistics.StatisticsError: if a batch of packs is published before training could be measured beside it.
     """
     busy_s, cpu_s, ratios = 0.0, 0.0, []
     with Publisher(uri, folder.path.name, StoredPacks(folder)) as publisher:

@@ -160,7 +160,7 @@ def _skewed(normal: Floats) -> Floats:
 
 
 def _failing(normal: Floats) -> Floats:
-    """Transform standard normal numbers to ones with a mean of 0 and a variance of 1.1, a tenth far below the others."""
+    """Transform standard normal numbers to ones with mean 0 and variance 1.1, a tenth of them far below the others."""
     fails = special.ndtr(normal) < 0.1
     spread = np.where(fails, -3.0, 1 / 3) + 0.1 * normal
     return np.asarray(spread / math.sqrt(0.1 * 9 + 0.1 + 0.01))
@@ -219,7 +219,7 @@ def _of_scores(first: Floats, second: Floats) -> Result:
 
 
 def _same_seeds(first: Floats, second: Floats) -> Result:
-    """Take each method's best mean, and test on the same seeds."""
+    """Take each method's value with the best mean, and test their differences on the same seeds by sign flips."""
     best = [
         np.take_along_axis(y, y.mean(axis=1).argmax(axis=1)[:, None, None], axis=2)[..., 0] for y in (first, second)
     ]

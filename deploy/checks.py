@@ -47,7 +47,7 @@ def check_guards(service: Service) -> None:
 
 
 def check_listening(service: Service) -> None:
-    """Check that each part listens on loopback, and that only Ray's processes and the study's listen beyond it.
+    """Check that each part listens on loopback, and that only Ray's processes and the study's listen on other ports.
 
     Raises:
         ServiceError: if a part doesn't, or another process does.

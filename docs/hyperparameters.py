@@ -36,7 +36,7 @@ def updated(page: str) -> str:
 
 
 def _short(key: str, name: str) -> str:
-    """Return the short key of a hyperparameter in its own table, if it differs."""
+    """Return the key's short form in the table `name` as a text in parentheses; empty if the key hasn't that prefix."""
     short = key.removeprefix(f"{name}_")
     return "" if short == key else f" (`{name}: {{{short}: ...}}`)"
 

@@ -160,7 +160,7 @@ def spin(lanes: int, accumulators: int) -> Callable[..., float]:
 
 
 def _splat(builder: Any, kind: Any, number: Any) -> Any:
-    """Broadcast a number to all lanes."""
+    """Emit LLVM instructions that broadcast a number to all lanes of the vector type `kind`; return the vector."""
     undefined, zero = ir.Constant(kind, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [zero] * kind.count)
     return builder.shuffle_vector(builder.insert_element(undefined, number, zero), undefined, mask)

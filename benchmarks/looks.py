@@ -107,7 +107,10 @@ def remembered(bounds: Bounds) -> Bounds:
 
 
 def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each interval and rate, and, where no trial fails, one with the interval's least coverage."""
+    """Return a row for each interval and rate, and, where no trial fails, one with the interval's least coverage.
+
+    A row has the coverage, as ``share``, and the mean number of seeds, which is empty for the least coverage.
+    """
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
     ways: dict[str, tuple[Bounds, Sequence[int], float]] = {
@@ -168,7 +171,7 @@ def _fisher(first: int, second: int, n: int) -> float:
 
 
 def pairs(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each test and pair of rates."""
+    """Return a row for each test and pair of rates: the share of studies that differ, and the mean number of seeds."""
     ways: dict[str, tuple[PValue, Sequence[int]]] = {
         ANYTIME: (lambda wins, losses, first, second, n: _anytime(wins, losses), LOOKS),
         SIGN: (lambda wins, losses, first, second, n: _sign(wins, losses), LOOKS),

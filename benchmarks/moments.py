@@ -59,7 +59,7 @@ CASES = (
 
 
 def sigmoid_weights(rng: np.random.Generator, reach: float, shape: tuple[int, ...]) -> Floats:
-    """Draw weights tanh(Ŵ) σ(M̂) with Ŵ, M̂ ~ U[-r, r]."""
+    """Draw weights tanh(Ŵ) σ(M̂) with Ŵ, M̂ ~ U[-r, r], where r is `reach`."""
     return np.tanh(rng.uniform(-reach, reach, shape)) / (1 + np.exp(-rng.uniform(-reach, reach, shape)))
 
 
@@ -84,7 +84,7 @@ def nac_mul_pass(z: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def estimate(values: Floats) -> tuple[float, float]:
-    """Return a mean and its standard error."""
+    """Return the mean of values, and its standard error."""
     return float(values.mean()), float(values.std() / math.sqrt(values.size))
 
 

@@ -77,7 +77,10 @@ def _panel(axes: Axes, rows: Sequence[Mapping[str, Any]], panel: tuple[str, int,
 
 
 def _line(panel: tuple[str, int, float], V: float, quantity: str) -> Any:
-    """Compute the paper's formula at each m; equation 10 is that of m = 0."""
+    """Compute the paper's formula of a quantity at each m of `_LINE`, for a panel's unit, H and v, and the weights' V.
+
+    Equation 10 is that of m = 0, so an NMU's line is constant.
+    """
     unit, hidden, v = panel
     if unit == "NMU":
         formula = {
@@ -93,7 +96,10 @@ def _line(panel: tuple[str, int, float], V: float, quantity: str) -> Any:
 
 
 def _negative(axes: Axes, negative: Any, color: str, number: int) -> None:
-    """Mark where the formula is negative, if anywhere, by a cross at the bottom: the interval is too narrow to see."""
+    """Mark where the formula is negative, if anywhere, by a cross near the bottom: the interval is too narrow to see.
+
+    `negative` has a flag for each m of `_LINE`. A greater `number`, that of the curve, puts the cross higher.
+    """
     if negative.any():
         place = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 5}
         axes.plot(_LINE[negative].mean(), 0.06 + 0.1 * number, "x", color=color, markersize=6, **place)

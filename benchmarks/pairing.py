@@ -235,7 +235,7 @@ def _score(b: int, c: int, n: int, difference: float) -> float:
 
 
 def _flipped(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Return intervals and p-values of sign flips, some studies at a time."""
+    """Return the intervals and p-values of sign flips of each study's differences, computed some studies at a time."""
     parts = [statistics.sign_flips(part) for part in np.array_split(first - second, -(-len(first) // _AT_ONCE))]
     return np.concatenate([bounds for _, bounds, _ in parts]), np.concatenate([p for _, _, p in parts])
 

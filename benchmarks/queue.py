@@ -55,7 +55,7 @@ class Sender:
 
 
 def _answers(calls: Iterable[Any]) -> Iterator[Any]:
-    """Yield the answers to calls in their order, while more calls are under way."""
+    """Yield the answers to calls in their order, with at most `_AT_ONCE` calls under way."""
     under_way: list[Any] = []
     for call in calls:
         under_way.append(call)

@@ -194,7 +194,7 @@ def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bo
 
 
 def _of_cell(values: SeedValues) -> float:
-    """Return the reach of a single cell's 95% band with this number of seeds."""
+    """Return the reach of Kolmogorov's 95% band of one cell, for the number of seeds of the first cell."""
     return _kolmogorov(len(values.samples[0]), 0.95)
 
 
@@ -204,7 +204,7 @@ def _inequality(values: SeedValues) -> float:
 
 
 def _bootstrap_band(values: SeedValues) -> float:
-    """Return the reach of 95% of resampled profiles."""
+    """Return the greatest distance from the profile that 95% of the resampled profiles don't exceed."""
     n, cells = len(values.samples[0]), len(values.samples)
     parts: Sequence[Block] = blocks(values.samples)
     return float(np.quantile(distances_of(parts, n, cells), 0.95))

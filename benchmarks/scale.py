@@ -76,7 +76,7 @@ class Idle(Training):
         return self._done
 
     def advance(self, for_s: float) -> Progress:
-        """End the training, and return its progress."""
+        """End the training at once, and return its progress; `for_s` is ignored."""
         self._done = True
         return Progress(self._pack.id, 1001, 1001, len(self._pack.trials), 0, 0)
 

@@ -50,7 +50,7 @@ class Question:
     ordered: tuple[str, str] | None = None
 
     def values(self, cell: Cell) -> dict[str, Any]:
-        """Return the values of a cell's parameters."""
+        """Return a cell's values of the searched `parameters`, by name."""
         return {name: cell.value(name) for name in self.parameters}
 
     def rates(self, cells: Sequence[Cell], seeds: Sequence[int]) -> list[float]:

@@ -213,7 +213,7 @@ def _unmoved(first: Floats, second: Floats) -> Result:
 
 
 def _of_scores(first: Floats, second: Floats) -> Result:
-    """Flip the signs of differences of the scores themselves, as if the halves' choices were known."""
+    """Test the differences of the methods' cross-fitted scores by sign flips, as if the halves' choices were known."""
     fits = _fits(first, second)
     return statistics.sign_flips(fits[0].values - fits[1].values)
 

@@ -21,7 +21,7 @@ def sequences(count: int) -> list[dict[str, torch.Tensor]]:
 
 
 def accuracy(prediction):
-    """Compute the accuracy of predictions, by its name."""
+    """Return the accuracy of predictions, as a metric called ``accuracy``."""
     return {"accuracy": (prediction.predictions.argmax(1) == prediction.label_ids).mean()}
 
 

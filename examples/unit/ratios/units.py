@@ -21,11 +21,11 @@ class PowerUnit(nn.Module):
 
 @seeded
 def power(hidden: int = 2) -> nn.Module:
-    """Build a network of power units and a sum."""
+    """Build a network of `hidden` power units and a linear layer that sums them."""
     return nn.Sequential(PowerUnit(INPUTS, hidden), nn.Linear(hidden, 1))
 
 
 @seeded
 def mlp(hidden: int = 2) -> nn.Module:
-    """Build a network of as many ReLUs and a sum."""
+    """Build a network of `hidden` ReLUs and a linear layer that sums them."""
     return nn.Sequential(nn.Linear(INPUTS, hidden), nn.ReLU(), nn.Linear(hidden, 1))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -82,7 +83,8 @@ def reproducible(device: str) -> Iterator[None]:
     """On a GPU, compute in full float32 precision, and with torch's deterministic operations, within the context.
 
     Where an operation has no deterministic version, torch warns, and results may differ each time. The settings are
-    those of the whole process. `CUBLAS_WORKSPACE_CONFIG` is also set if it isn't, and remains set.
+    those of the whole process: the first thread that enters changes them, and the last that leaves restores them.
+    `CUBLAS_WORKSPACE_CONFIG` is also set if it isn't, and remains set.
 
     Args:
         device: ``cuda``; a no-op for any other.
@@ -95,6 +97,13 @@ def reproducible(device: str) -> Iterator[None]:
     if device != "cuda":
         yield
         return
+    with _REPRODUCIBLE:
+        yield
+
+
+@contextmanager
+def _reproducible_settings() -> Iterator[None]:
+    """Set torch's settings for reproducible results within the context, for all threads."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it before its first product
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     fill: Any = torch.utils.deterministic
@@ -107,6 +116,29 @@ def reproducible(device: str) -> Iterator[None]:
     finally:
         torch.use_deterministic_algorithms(is_on, warn_only=warns)
         matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, fill.fill_uninitialized_memory = before
+
+
+class _ForAllThreads:
+    """Context of the whole process: the first thread enters it, and the last one leaves it."""
+
+    def __init__(self, context: Callable[[], AbstractContextManager[None]]) -> None:
+        self._context, self._entered = context, ExitStack()
+        self._lock, self._threads = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._threads:
+                self._entered.enter_context(self._context())
+            self._threads += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if not self._threads:
+                self._entered.close()
+
+
+_REPRODUCIBLE = _ForAllThreads(_reproducible_settings)
 
 
 def check_device(device: str) -> None:

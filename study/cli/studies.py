@@ -77,10 +77,11 @@ def new(
     from study.api.files import new_file
 
     if [preset, train, command].count(None) < 2:
-        raise InputError("only one of --from, --train and --command can be given")
+        raise InputError("--from, --train and --command can't be combined; give one")
     given = [(tool.removeprefix("from_"), where) for tool, where in sweeps.items() if where is not None]
     if len(given) + (preset is not None) > 1:
-        raise InputError("only one of --from and --from-wandb, -optuna, -hydra or -tune can be given")
+        options = "--from, --from-wandb, --from-optuna, --from-hydra and --from-tune"
+        raise InputError(f"{options} can't be combined; give one")
     if (optuna_study is not None or points) and sweeps["from_optuna"] is None:
         raise InputError("--optuna-study and --points need --from-optuna")
     path = new_file(

@@ -75,7 +75,7 @@ def examine(values: Mapping[str, str | None], *, without_token: bool = False) ->
     ]
     if cluster is None:
         yield from here
-        yield Check("cluster", "skipped", "none is set", "--cluster URL checks one")
+        yield Check("cluster", "skipped", "no cluster is set", "to check one, give --cluster URL")
         return
     there = list(_cluster(cluster, store, tracking_uri, without_token=without_token))
     yield from (eased(check, there) for check in here)
@@ -176,11 +176,15 @@ def _room(name: str, free: int, where: str = "") -> Check:
 
 
 def _cluster(url: str, store: str, tracking_uri: str | None, *, without_token: bool) -> Iterator[Check]:
+    """Check the cluster and its nodes; if it doesn't answer, or stops answering, that is the last check."""
     try:
-        client = connect(parse_address(url))
+        yield from _answering_cluster(url, store, tracking_uri, without_token=without_token)
     except StudyError as error:
         yield Check("cluster", "failed", str(error))
-        return
+
+
+def _answering_cluster(url: str, store: str, tracking_uri: str | None, *, without_token: bool) -> Iterator[Check]:
+    client = connect(parse_address(url))
     yield Check("cluster", "ok", f"Ray's dashboard answers at {url}")
     yield from _token_checks(client, without_token=without_token)
     here = versions()["ray"]

@@ -97,8 +97,7 @@ def read(text: str) -> list[Answer]:
     r"""Return the answers in a log; its other lines are ignored.
 
     Raises:
-        ValueError: if the line of an answer isn't JSON.
-        TypeError: if an answer lacks fields or has others, as from another version of this package.
+        ClusterError: if an answer can't be read, as from a node with another version of this package.
 
     Example:
         >>> report = NodeReport({"ray": "2.60.0"}, None, True, None, (), 10**9)
@@ -109,11 +108,17 @@ def read(text: str) -> list[Answer]:
     answers = []
     for log_line in text.splitlines():
         if log_line.startswith(_MARK):
-            content = json.loads(log_line.removeprefix(_MARK))
-            report = content.pop("found")
-            if report is not None:
-                report = NodeReport(**report | {"gpus": tuple(report["gpus"])})
-            answers.append(Answer(report=report, **content))
+            try:
+                content = json.loads(log_line.removeprefix(_MARK))
+                report = content.pop("found")
+                if report is not None:
+                    report = NodeReport(**report | {"gpus": tuple(report["gpus"])})
+                answers.append(Answer(report=report, **content))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                raise ClusterError(
+                    f"a node's answer can't be read: {log_line[:200]!r}; install the same version of this package on "
+                    "all nodes"
+                ) from None
     return answers
 
 

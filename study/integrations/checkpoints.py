@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,19 +30,22 @@ def step_of(checkpoint: Path) -> int:
 def latest(folder: Path, pattern: str, is_complete: Callable[[Path], bool] = Path.exists) -> Path | None:
     """Return the complete checkpoint with the greatest step; None if there is none.
 
+    Files without a number in their name, such as ``last.ckpt`` or ``checkpoint-best``, are ignored.
+
     Args:
         folder: the folder of checkpoints.
         pattern: glob pattern of checkpoint names, each with its step as the first number.
         is_complete: returns True for a complete checkpoint.
-
-    Raises:
-        IndexError: if the name of a complete checkpoint has no number.
     """
-    return max(filter(is_complete, folder.glob(pattern)), key=step_of, default=None)
+    return max(filter(is_complete, _numbered(folder, pattern)), key=step_of, default=None)
+
+
+def _numbered(folder: Path, pattern: str) -> Iterator[Path]:
+    return (path for path in folder.glob(pattern) if re.search(r"\d", path.name))
 
 
 def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
-    """Write ``checkpoint-STEP`` with the states of the global generators atomically, then remove earlier checkpoints.
+    """Write ``checkpoint-STEP`` with the states of the global generators atomically, then remove those of other steps.
 
     Args:
         folder: the trial's folder.
@@ -52,7 +55,7 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
     Raises:
         OSError: if the folder can't be written, or has a checkpoint of this step.
     """
-    earlier = list(folder.glob("checkpoint-*"))
+    earlier = list(_numbered(folder, "checkpoint-*"))
     unfinished = folder / "unfinished-checkpoint"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()

@@ -57,11 +57,7 @@ class ReportTo(TrainerCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None if it has none.
-
-    Raises:
-        IndexError: if the trial's folder has another complete checkpoint, without a number in its name.
-    """
+    """Return an interrupted trial's last checkpoint, for `resume_from_checkpoint`; None if it has none."""
     return latest(trial.folder, "checkpoint-*", _is_complete)
 
 

@@ -37,7 +37,6 @@ class ReportTo(keras.callbacks.Callback):
 
         Raises:
             OSError: if the checkpoint can't be read.
-            IndexError: as for `last_checkpoint`.
         """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             self.model.optimizer.build(self.model.trainable_variables)
@@ -57,9 +56,5 @@ class ReportTo(keras.callbacks.Callback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the folder of an interrupted trial's last checkpoint; None if it has none.
-
-    Raises:
-        IndexError: if the trial's folder has another file called ``checkpoint-...``, without a number.
-    """
+    """Return the folder of an interrupted trial's last checkpoint; None if it has none."""
     return latest(trial.folder, "checkpoint-*")

@@ -67,9 +67,5 @@ class ReportTo(ModelCheckpoint):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None if it has none.
-
-    Raises:
-        IndexError: if a checkpoint's name has no number, such as last.ckpt by the option ``save_last``.
-    """
+    """Return an interrupted trial's last checkpoint, for `ckpt_path`; None if it has none."""
     return latest(trial.folder / _FOLDER, "*.ckpt", zipfile.is_zipfile)

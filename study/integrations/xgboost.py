@@ -42,7 +42,6 @@ class ReportTo(callback.TrainingCallback):
 
         Raises:
             OSError: if the checkpoint can't be read.
-            IndexError: as for `last_checkpoint`.
         """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             restore_generators_of(checkpoint.parent)
@@ -75,11 +74,7 @@ class ReportTo(callback.TrainingCallback):
 
 
 def last_checkpoint(trial: Trial) -> Path | None:
-    """Return the file of an interrupted trial's last model, for `xgb_model`; None if it has none.
-
-    Raises:
-        IndexError: if the trial's folder has another file called ``checkpoint-...``, without a number.
-    """
+    """Return the file of an interrupted trial's last model, for `xgb_model`; None if it has none."""
     checkpoint = latest(trial.folder, "checkpoint-*")
     return None if checkpoint is None else checkpoint / _MODEL
 
@@ -90,9 +85,6 @@ def rounds_left(trial: Trial, rounds: int) -> int:
     Args:
         trial: the trial.
         rounds: the total number of rounds.
-
-    Raises:
-        IndexError: as for `last_checkpoint`.
     """
     checkpoint = last_checkpoint(trial)
     return rounds if checkpoint is None else max(0, rounds - step_of(checkpoint.parent))

@@ -338,10 +338,12 @@ def proof_of(layout: str) -> Proof:
     """Decode a proof from the text of `as_layout`.
 
     Raises:
-        ValueError: if the text isn't JSON.
-        TypeError, AttributeError: if the JSON isn't a proof.
+        ValueError: if the text isn't JSON of an object.
+        TypeError: if the object isn't a proof.
     """
     content = json.loads(layout)
+    if not isinstance(content, dict):
+        raise ValueError(f"a proof must be a JSON object, not {layout[:80]}")
     if "reason" in content:
         return Proof(layout=None, reason=content["reason"])
     uncompiled = content.pop("uncompiled", "")

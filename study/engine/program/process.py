@@ -104,7 +104,10 @@ class Process:
 
         If the program can't be run or the guard was killed, raise ProgramError.
         """
-        data = self._guard.commands.recv(2**16)
+        try:
+            data = self._guard.commands.recv(2**16)
+        except ConnectionResetError:  # it was killed with an unread command
+            data = b""
         self._arrived += data
         if not data:
             self.exit_code = -9

@@ -124,8 +124,8 @@ class Scale:
 
     @cached_property
     def clipped(self) -> int:
-        """The number of values that are NaN or beyond the limits."""
-        return sum(y is not None and not self.ends[0] <= y <= self.ends[1] for y, _ in self.points)
+        """The number of values beyond the limits."""
+        return sum(y is not None and (y < self.ends[0] or y > self.ends[1]) for y, _ in self.points)
 
     @property
     def has_zeros(self) -> bool:

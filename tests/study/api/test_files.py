@@ -73,7 +73,7 @@ def test_a_new_file_begins_with_a_training_function() -> None:
         (("--train", "mine:wide"), "width: it has no annotation"),
         (("--train", "mine:broken"), "mine:broken fails with its defaults: Traceback"),
         (("--train", "mine:nosuch"), "mine has no nosuch"),
-        (("--train", "mine:train", "--from", "demo"), "only one of --from, --train and --command"),
+        (("--train", "mine:train", "--from", "demo"), "--from, --train and --command can't be combined"),
     ],
 )
 def test_a_function_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ...], message: str) -> None:
@@ -155,7 +155,7 @@ def test_results_that_were_not_found_are_asked_for() -> None:
         (("python 'train.py",), "the command can't be split into words: No closing quotation"),
         (("",), "the command is empty"),
         (("python train.py | tee log",), "| needs a shell: give the program alone"),
-        (("python train.py", "--from", "demo"), "only one of --from, --train and --command can be given"),
+        (("python train.py", "--from", "demo"), "--from, --train and --command can't be combined"),
     ],
 )
 def test_a_program_that_a_file_cannot_begin_with_is_refused(words: tuple[str, ...], message: str) -> None:

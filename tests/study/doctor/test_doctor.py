@@ -10,10 +10,11 @@ import pytest
 from study.doctor import engines
 from study.doctor.engines import compile_engines
 from study.doctor.examine import eased, examine
-from study.doctor.node import Answer, NodeReport
+from study.doctor.node import Answer, NodeReport, line, read
 from study.doctor.nodes import Check, judge
 from study.engine import Engine
 from study.environment import versions
+from study.errors import ClusterError
 from study.jobs import Node
 from study.records import Cell
 from tests.engines import ENGINES
@@ -124,6 +125,15 @@ def test_without_a_cluster_failures_stay_failures(tmp_path):
     values = {"store": "/dev/null/studies", "tracking_uri": "http://127.0.0.1:9", "cluster": None}
     states = {check.name: check.state for check in examine(values)}
     assert (states["store"], states["tracking"], states["cluster"]) == ("failed", "failed", "skipped")
+
+
+@pytest.mark.parametrize(("shown", "changed"), [("free_bytes", "temperature"), ("}", "")])
+def test_an_answer_of_another_version_is_named(shown: str, changed: str) -> None:
+    """A node's answer that is cut, or has other fields, is an error that names the likely cause."""
+    text = line(Answer("0a", FINE, "", 0.0))
+    assert shown in text
+    with pytest.raises(ClusterError, match="install the same version of this package on all nodes"):
+        read(text.replace(shown, changed))
 
 
 def test_engines_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,8 +251,8 @@ def test_options_of_optuna_need_its_storage():
         ((DATABASE, "--optuna-study", "mein"), "has no study 'mein'; did you mean 'mine'?"),
         ((DATABASE, "--optuna-study", "empty"), "has 0 trials, and none has parameters"),
         (("postgresql://me:secret@host/optuna",), "must not hold a password"),
-        ((DATABASE, "--from", "demo"), "only one of --from and --from-wandb"),
-        ((DATABASE, "--from-tune", "space.json"), "only one of --from and --from-wandb"),
+        ((DATABASE, "--from", "demo"), "--from-hydra and --from-tune can't be combined; give one"),
+        ((DATABASE, "--from-tune", "space.json"), "--from-hydra and --from-tune can't be combined; give one"),
     ],
 )
 def test_a_wrong_storage_is_an_error(words, message):

@@ -190,6 +190,18 @@ def test_a_killed_guard_ends_its_program(start: Start, ids: Ids) -> None:
     assert ended(start("exit 3")) == 3
 
 
+@LINUX
+def test_a_guard_may_be_killed_with_an_unread_command(start: Start, ids: Ids) -> None:
+    """A guard that is killed before it has read a command is the same error."""
+    process = start("echo $PPID $$ > ids; exec sleep 1000")
+    guard, _ = ids()
+    os.kill(guard, signal.SIGSTOP)
+    process.terminate()
+    os.kill(guard, signal.SIGKILL)
+    with pytest.raises(ProgramError, match="its guard process was killed, and the program with it"):
+        ended(process)
+
+
 def test_a_killed_idle_guard_is_replaced(start: Start, tmp_path: Path) -> None:
     ended(start("echo $PPID"))
     guard = int(printed(tmp_path))

@@ -13,7 +13,7 @@ from study.interface.declarations import Metric
 from study.reports import cell_rows, groups, with_published
 from study.reports.figures import panels
 from study.reports.figures.dots import SECONDS, paces_differ
-from study.reports.figures.scales import ARROW, BELOW
+from study.reports.figures.scales import ARROW, BELOW, Scale
 from study.reports.figures.style import render
 from study.summaries.aggregate import GroupSummary
 from study.summaries.metrics import MetricSummary
@@ -286,3 +286,9 @@ def test_names_of_coinciding_curves_do_not_overlap():
     box = texts[0].get_window_extent()
     assert axes.bbox.x0 <= box.x0
     assert box.x1 <= axes.bbox.x1
+
+
+def test_unknown_values_are_not_counted_as_beyond_the_axis():
+    """The caption's number of arrows is that of the values beyond the limits: NaN has none."""
+    points = [(2.0, None), (-1.0, None), (math.nan, None), (0.5, None)]
+    assert Scale("linear", points, ends=(0.0, 1.0)).clipped == 2

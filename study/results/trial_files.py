@@ -29,7 +29,7 @@ def trial_named(folder: StudyStore, text: str) -> str:
     ids = sorted(trial_id for trial_id in {*folder.trials_with_files(), *ended} if trial_id.startswith(text))
     if text in ids or len(ids) == 1:
         return text if text in ids else ids[0]
-    reason = f"several trials have that id: {', '.join(ids[:3])}" if ids else "no trial has that id"
+    reason = f"{len(ids)} trial ids begin with it, such as {ids[0]}" if ids else "no trial has that id"
     raise InputError(f"trial {text!r} of study {folder.name!r}: {reason}; `study files {folder.name}` lists them")
 
 

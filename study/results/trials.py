@@ -204,8 +204,8 @@ def id_beginning(ids: Iterable[str], text: str, holder: str, hint: str) -> str:
     """
     matches = [trial_id for trial_id in ids if trial_id.startswith(text)]
     if len(matches) != 1:
-        subject = "several trials have" if matches else f"no trial of this {holder} has"
-        raise InputError(f"--trial {text}: {subject} that id; {hint}")
+        several = f"{len(matches)} trial ids begin with it; give more letters"
+        raise InputError(f"trial {text}: {several if matches else f'no trial of this {holder} has that id; {hint}'}")
     return matches[0]
 
 

@@ -113,7 +113,7 @@ def _opened(storage: str) -> Iterator[Any]:
             yield opened
     except InputError:
         raise
-    except (OptunaError, SQLAlchemyError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
+    except (OptunaError, SQLAlchemyError, OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
         reason = safe_message(storage, last_line(str(error)))
         raise InputError(f"{storage} can't be read as a storage of Optuna: {type(error).__name__}: {reason}") from None
     finally:

@@ -11,6 +11,7 @@ import io
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from importlib.machinery import all_suffixes
 from pathlib import Path, PurePosixPath
@@ -85,7 +86,7 @@ def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTE
             if sum(member.file_size for member in members) > limit_bytes:
                 raise InputError(f"the archive of code {digest} is refused: it has more than {limit_bytes >> 20} MiB")
             files = {member.filename: opened.read(member) for member in members}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
         raise InputError(f"the archive of code {digest} can't be read, and isn't run: {error}") from None
     if len(files) != len(members) or digest_of(files) != digest:
         raise InputError(

@@ -117,8 +117,16 @@ class _Module:
         if source is None:
             raise InputError(f"the source of {name} isn't known: define it in a cell of the notebook, or in a module")
         self._parts[name] = ""  # it may use itself
-        tree = ast.parse(source)
         names = vars(sys.modules[MAIN])
+        tree = _tree_of(source)
+        bound = set() if tree is None else _bound_names(tree)
+        is_alias = value.__name__ in bound and names.get(value.__name__) is value
+        if tree is None or not (name in bound or is_alias):  # Python knows only the lines of a lambda
+            raise InputError(
+                f"the source of {name} isn't known: define it with def or class; decorators must use functools.wraps"
+            )
+        if name not in bound:
+            source += f"\n{name} = {value.__name__}\n"
         for chain in _used_names(tree):
             if chain[0] in names and not (
                 hasattr(builtins, chain[0]) and names[chain[0]] is getattr(builtins, chain[0])
@@ -154,6 +162,23 @@ def _source_of(value: Any) -> str | None:
                         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                         return "".join(lines[first - 1 : node.end_lineno])
     return None
+
+
+def _tree_of(source: str) -> ast.Module | None:
+    """Parse a source; return None if it isn't whole."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return None
+
+
+def _bound_names(tree: ast.Module) -> set[str]:
+    """Return the names that a module's definitions and assignments to single names bind."""
+    targets = [node.targets for node in tree.body if isinstance(node, ast.Assign)]
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name for node in tree.body if isinstance(node, definitions)} | {
+        target.id for group in targets for target in group if isinstance(target, ast.Name)
+    }
 
 
 def _used_names(tree: ast.AST) -> Iterator[tuple[str, ...]]:

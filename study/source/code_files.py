@@ -126,14 +126,18 @@ def included_files(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, 
         Contents by path relative to that folder; of a matched folder, all its files (`files_in`).
 
     Raises:
-        InputError: if a pattern is absolute, leads out of the folder or matches nothing, or as `read_files` raises.
+        InputError: if a pattern is invalid or absolute, leads out of the folder or matches nothing, or as `read_files`
+            raises.
     """
     files: dict[str, bytes] = {}
     for pattern in patterns:
         path = PurePosixPath(pattern)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise InputError(f"{pattern!r} must name files in the folder of the study file, relative to that folder")
-        first = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
+        try:
+            first = next(((root, matches) for root in roots if (matches := _matches(root, pattern))), None)
+        except ValueError as error:
+            raise InputError(f"{pattern!r} isn't a pattern of files: {error}") from None
         if first is None:
             raise InputError(f"{pattern!r} matches no file in {' or '.join(map(str, roots))}")
         root, matches = first

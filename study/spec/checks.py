@@ -30,7 +30,6 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
             depend on them are skipped.
 
     Raises:
-        ValueError: if a study with claims has invalid values at a point beyond the 20,000 that each check reads.
         InputError: if a study has claims, and the vocabulary of an installed package can't be imported.
     """
     if cycles := list(_cycles(spec)):  # cells aren't defined then
@@ -49,7 +48,11 @@ def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[
         problems.setdefault(path, document.problem(path, message))
     # The cells of a claim are known only if the settings that define cells are valid.
     if not unread and not any(path[0] in _CELL_KEYS for path in problems) and not is_too_large(spec):
-        for path, message in claim_mistakes(spec):
+        try:
+            mistakes = list(claim_mistakes(spec))
+        except ValueError as error:  # of a point beyond those that each check reads
+            mistakes = [(("claims",), f"a cell of the study is impossible: {error}")]
+        for path, message in mistakes:
             problems.setdefault(path, document.problem(path, message))
     return list(problems.values())
 
@@ -226,12 +229,18 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
                     continue
                 values = {name: setting.value for name, setting in point.settings.items()}
                 point_mistakes = list(spec.family.mistakes(check, spec.task_name, model.name, values))
-                mistakes += [(_place_of(point.settings, b, ("models", i)), message) for b, message in point_mistakes]
+                mistakes += [(_place_of(point.settings, b, _called(spec, i)), message) for b, message in point_mistakes]
                 # A search may suggest impossible values if some are possible: it then suggests others.
                 if not point_mistakes and check.may_be_chosen and level.ranges:
                     mistakes = []
                     break
             yield from mistakes
+
+
+def _called(spec: Spec, index: int) -> Path:
+    """Return the place of what the study trains: of a model, or of its only function or program."""
+    key = next((key for key in ("train", "command") if hasattr(spec, key)), None)
+    return ("models", index) if key is None else (key,)
 
 
 def _place_of(settings: GridValues, names: Collection[str], otherwise: Path) -> Path:

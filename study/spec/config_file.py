@@ -33,8 +33,9 @@ def with_config_file(document: Document, folder: pathlib.Path) -> str:
     name: str = data.pop("config")
     try:
         content = read((folder / name).read_bytes())
-    except OSError as error:
-        document.problems.append(document.problem(("config",), f"{name} can't be read: {error.strerror}"))
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        document.problems.append(document.problem(("config",), f"{name} can't be read: {reason}"))
         return ""
     if content.problems or not isinstance(content.data, dict):
         reasons = [f"line {problem.line}: {problem.message}" for problem in content.problems] or ["must be a table"]

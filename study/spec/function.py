@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,8 @@ def load_function(
     return family, code
 
 
-def function_mistakes(spec: FunctionSpec, unread: Collection[str]) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake in a study's metrics, success, pruning, objectives and memory limit, with its place.
-
-    Args:
-        spec: the study.
-        unread: unused.
-    """
+def function_mistakes(spec: FunctionSpec) -> Iterator[tuple[Place, str]]:
+    """Yield each mistake in a study's metrics, success, pruning, objectives and memory limit, with its place."""
     taken = f"{spec.train} has a hyperparameter of that name; give the metric another one"
     yield from call_mistakes(spec, RESERVED, spec.family.hyperparameters, taken)
     if spec.resources.memory_gb is not None and spec.isolation is None:

@@ -117,8 +117,8 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
             spec = parse_spec(text, source=str(path), folder=path.parent, overrides=overrides, identify=identify)
             spec._source_file = path
             return spec
-    except OSError as error:
-        raise InputError(f"{path} can't be read: {error.strerror}") from error
+    except OSError as error:  # of the study file, its code or the cache of code
+        raise InputError(f"{error.filename or path} can't be read or written: {error.strerror}") from error
     names = preset_names()
     if str(file) in names:
         return parse_spec(preset_text(str(file)), source=f"preset {file}", overrides=overrides)
@@ -318,7 +318,7 @@ def _function_spec_of(
     if isinstance(spec, function_tables.FunctionSpec):
         spec._source_code = code
         document.problems += check(spec, document, unread)
-        _add(document, function.function_mistakes(spec, unread))
+        _add(document, function.function_mistakes(spec))
     return spec
 
 

@@ -183,11 +183,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
           hidden_size: [2, 4]
         seeds: 3
     """
-    try:
-        text = as_yaml(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
-    except yaml.YAMLError as error:
-        reason = " ".join(map(str, error.args))
-        raise InputError(f"a study's values must be texts, numbers, lists or tables, as in a file: {reason}") from None
+    text = _yaml(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
     return f"# {comment}\n{text}" if comment else text
 
 
@@ -202,10 +198,18 @@ def describe(overrides: Overrides) -> str:
     """Format overrides as on a command line, joined by spaces.
 
     Raises:
-        yaml.YAMLError: if a value has a type that YAML files can't have.
+        InputError: if a value has a type that YAML files can't have.
     """
     return " ".join(f"{where(path)}={_in_line(value)}" for path, value in overrides.items())
 
 
 def _in_line(value: Any) -> str:
-    return as_yaml([value], width=math.inf, is_inline=True).strip()[1:-1]
+    return _yaml([value], width=math.inf, is_inline=True).strip()[1:-1]
+
+
+def _yaml(value: Any, **options: Any) -> str:
+    try:
+        return as_yaml(value, **options)
+    except yaml.YAMLError as error:
+        reason = " ".join(map(str, error.args))
+        raise InputError(f"a study's values must be texts, numbers, lists or tables, as in a file: {reason}") from None

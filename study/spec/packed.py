@@ -209,17 +209,16 @@ class _Declaring:
         Raises:
             PackedError: if an object or data file fails, or doesn't fit the others.
             InputError: if this process has imported an installed module with the name of one of the code's.
-            Exception: as the method `network` or `measured` of an own task raises.
         """
         with CodeFolder(self._copy) as opened:
-            task = self._read(_TASK, partial(self._task, opened))
-            fields = (self._read(_TASK, partial(_fields, task)) if task else None) or {}
+            task = self._read(_TASK, opened, partial(self._task, opened))
+            fields = (self._read(_TASK, opened, partial(_fields, task)) if task else None) or {}
             sources = self._sources(data, fields, folder)
             digests = _Declared({}, {}, {}, sources).digests
-            made = self._read(_TASK, partial(self._made, task, fields, digests, opened)) if task else None
-            metrics = self._read(_TASK, partial(_metrics, made)) or {} if made else getattr(task, "metrics", {})
+            made = self._read(_TASK, opened, partial(self._made, task, fields, digests, opened)) if task else None
+            metrics = self._read(_TASK, opened, partial(_metrics, made)) or {} if made else getattr(task, "metrics", {})
             arguments = {
-                self._name(place): self._read(place, partial(self._arguments, made, place, opened)) or {}
+                self._name(place): self._read(place, opened, partial(self._arguments, made, place, opened)) or {}
                 for place in [*self._objects, *self._stable]
                 if place != _TASK
             }
@@ -235,15 +234,18 @@ class _Declaring:
             raise PackedError(self._mistakes)
         return declared
 
-    def _read(self, place: Place, read: Callable[[], Any]) -> Any:
-        """Return the result of `read`; after a mistake, record it and return None."""
+    def _read(self, place: Place, opened: CodeFolder, read: Callable[[], Any]) -> Any:
+        """Return the result of `read`; after a mistake, or an error of the user's code, record it and return None."""
         try:
             return read()
         except (InputError, SignatureError, TypeError) as error:
-            message = str(error).replace(f"{self._copy}{os.sep}", "")  # the path as in the user's folder
-            if (place, message) not in self._mistakes:
-                self._mistakes.append((place, message))
-            return None
+            message = str(error)
+        except Exception as error:  # of the user's own `measured`, `draw` or `sizes`
+            message = f"{self._name(_TASK)} fails: {opened.reason(error)}"
+        message = message.replace(f"{self._copy}{os.sep}", "")  # the path as in the user's folder
+        if (place, message) not in self._mistakes:
+            self._mistakes.append((place, message))
+        return None
 
     def _sources(
         self, data: Mapping[str, Any], fields: Mapping[str, Hyperparameter], folder: Path

@@ -237,7 +237,8 @@ class Experiment:
             self._look_at_packs(packs)
         lost = [i for i, run in written.items() if i not in self._runs or self._runs[i].content != run.content]
         if lost:
-            raise TrackingError(f"{len(lost)} runs of pack {packs[0]} differ from the written ones: trial {lost[0]}")
+            differ = f"{len(lost)} runs of pack {packs[0]} differ from the written ones"
+            raise TrackingError(f"{differ}, such as that of trial {lost[0]}; `study sync` writes them again")
 
     def _mark(self, new: Sequence[str]) -> None:
         count = len(self._marks)

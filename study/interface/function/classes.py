@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from study.interface.signature import SignatureError, place_of
+
 
 def as_function(called: Any) -> Callable[..., Any]:
     """Convert a class with a method `fit` to a function that makes an instance and fits it.
@@ -34,7 +36,10 @@ def as_function(called: Any) -> Callable[..., Any]:
     fit = getattr(called, "fit", None)
     if not inspect.isclass(called) or not callable(fit):
         return called  # type: ignore[no-any-return]
-    fit_parameters = list(inspect.signature(fit).parameters.values())[1:]
+    try:
+        fit_parameters = list(inspect.signature(fit).parameters.values())[1:]
+    except ValueError:
+        raise SignatureError(place_of(called), [("", "Python can't read the signature of its method fit")]) from None
     try:
         init_parameters = list(inspect.signature(called).parameters.values())
     except ValueError:  # the class has no readable signature

@@ -93,7 +93,7 @@ def test_in_a_terminal_a_debugger_opens(lab: Path, file: Path) -> None:
     [
         (("mine.yaml", "--trial", "a"), "--trial needs --debug"),
         (("mine.yaml", "--debug", "--trial", "zz"), "no trial of this file has that id"),
-        (("mine.yaml", "--debug", "--trial", ""), "several trials have that id"),
+        (("mine.yaml", "--debug", "--trial", ""), "trial ids begin with it; give more letters"),
         (("demo", "--debug"), "needs a training function or a program"),
     ],
 )

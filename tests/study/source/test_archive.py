@@ -96,7 +96,17 @@ def test_a_changed_archive_is_never_unpacked(tmp_path_factory, data):
     assert files == FILES
 
 
-@pytest.mark.parametrize("archive", [b"", b"no archive", ARCHIVE[:-30], ARCHIVE[:100]])
+def deflated_and_damaged() -> bytes:
+    """Return a compressed archive whose data aren't a deflated stream."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("a.py", "x = 1\n" * 100)
+    data = bytearray(buffer.getvalue())
+    data[34] = 0xFF  # after the header of 30 bytes and the name
+    return bytes(data)
+
+
+@pytest.mark.parametrize("archive", [b"", b"no archive", ARCHIVE[:-30], ARCHIVE[:100], deflated_and_damaged()])
 def test_invalid_archives_are_refused(tmp_path, archive):
     """A torn or foreign file is an error, and leaves no files."""
     with pytest.raises(InputError, match="can't be read, and isn't run"):

@@ -73,6 +73,14 @@ def test_other_cells_change_nothing(define: Define) -> None:
     assert import_string_of(notebook.train, Path()) != first
 
 
+def test_another_name_of_a_function_is_included(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is used by a second name has both names in the module."""
+    define("def double(x):\n    return 2 * x\n")
+    define("twice = double\n")
+    notebook = define("def train(seed):\n    return {'loss': twice(seed)}\n")
+    assert imported(notebook.train, monkeypatch)(seed=3) == {"loss": 6}
+
+
 def test_a_class_of_a_notebook(define: Define, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = define("class Model:\n    def fit(self, seed):\n        return {'loss': seed}\n")
     assert imported(notebook.Model, monkeypatch)().fit(3) == {"loss": 3}
@@ -106,6 +114,18 @@ def test_a_function_of_a_module_is_named(define: Define) -> None:
             "f uses lock of the notebook, an object of lock",
         ),
         (("train = lambda seed: {'loss': 1.0}",), "train must be a function or a class at the top of"),
+        (
+            ("double = dict(\n    of=lambda x: 2 * x\n)['of']", "def train(seed):\n    return double(seed)\n"),
+            "the source of double isn't known: define it with def or class",
+        ),
+        (
+            (
+                "def doubled(f):\n    def inner(x):\n        return 2 * f(x)\n    return inner\n",
+                "@doubled\ndef same(x):\n    return x\n",
+                "def train(seed):\n    return same(seed)\n",
+            ),
+            "the source of same isn't known: .*; decorators must use functools.wraps",
+        ),
     ],
 )
 def test_dependencies_that_cant_be_included_are_named(define: Define, cells: tuple[str, ...], message: str) -> None:

@@ -225,3 +225,5 @@ def test_a_mistake_in_a_configuration_file_has_its_line_there(folder: Path, cont
 def test_a_missing_configuration_file_is_an_error(folder: Path) -> None:
     with pytest.raises(SpecError, match=r"line 6: config: other.yaml can't be read: No such file"):
         parsed(folder, train="lab:train", config="other.yaml")
+    with pytest.raises(SpecError, match=r"config: other\0 can't be read: embedded null byte"):
+        parsed(folder, train="lab:train", config="other\0")

@@ -103,6 +103,22 @@ def test_an_import_that_fails_shows_the_users_line(lab: Path) -> None:
     assert "cache" not in mistake
 
 
+def test_a_fit_without_a_signature_is_refused(lab: Path) -> None:
+    """A class whose method `fit` is compiled has no parameters that a study could read."""
+    text = "from study import seeded\n\n@seeded\nclass train:\n    fit = min"
+    (lab / "mylab" / "training.py").write_text(text)
+    [mistake] = mistakes_of(study_of, lab)
+    assert "Python can't read the signature of its method fit" in mistake
+
+
+def test_a_missing_value_is_a_mistake_of_the_function(lab: Path) -> None:
+    """A hyperparameter without a value has its mistake at the key `train`, since such files have no models."""
+    text = "from study import seeded\n\n@seeded\ndef train(seed, width: int): ..."
+    (lab / "mylab" / "training.py").write_text(text)
+    mistakes = mistakes_of(study_of, lab, grid={}, fixed={})
+    assert any(mistake.startswith("train: width has no default") for mistake in mistakes), mistakes
+
+
 def test_a_signature_that_can_not_be_called_is_refused_whole(lab: Path) -> None:
     text = "from study import seeded\n\n@seeded\ndef train(width, *, rate: float = 'a', model: int = 1, **rest): 0"
     (lab / "mylab" / "training.py").write_text(text)

@@ -41,6 +41,12 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
     assert len(ids(load_spec("demo", parse_overrides(["seeds=50"])))) == 1000
 
 
+def test_a_value_that_no_file_can_have_is_refused() -> None:
+    """Python code may pass any object, which a study file can't name."""
+    with pytest.raises(InputError, match="a study's values must be texts, numbers, lists or tables"):
+        load_spec("demo", {("seeds",): object()})
+
+
 @pytest.mark.parametrize("text", ["seeds", "=5", "grid.=5", "seeds=[1", ".seeds=2"])
 def test_malformed_overrides_are_refused(text: str) -> None:
     """An override must be KEY=VALUE, with a key of the file and a valid value."""

@@ -43,8 +43,9 @@ def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
         {'service_git_commit': 'abc', 'service_git_dirty': False, 'python': '3.11.7'}
     """
     named = {_EARLIER_NAMES.get(name, name): value for name, value in stored.items()}
-    if "original" in named:  # of results that were adopted from another study
-        named["original"] = [labelled(original) for original in named["original"]]
+    originals = named.get("original")  # of results that were adopted from another study
+    if isinstance(originals, list):
+        named["original"] = [labelled(original) for original in originals if isinstance(original, Mapping)]
     return named
 
 

@@ -185,7 +185,11 @@ def _run(
         folder, log = Path(scratch, "trial"), Path(scratch, "log.txt")
         folder.mkdir()
         call = CallTrial(seed=seed, values=values, metrics={})
-        words, environment = command_of(program, call, folder, code=code.unpacked(), files=tuple(code.files))
+        try:
+            words, environment = command_of(program, call, folder, code=code.unpacked(), files=tuple(code.files))
+        except KeyError as error:
+            advice = f"for the text itself write {{{{{error.args[0]}}}}}"
+            raise InputError(f"command: {{{error.args[0]}}} has no value here; {advice}") from None
         output = TrialOutput(log, is_shared=False)
         until_s = time.monotonic() + limit_s
         try:

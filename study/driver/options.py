@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from study.addresses import absolute, absolute_database
 from study.errors import PATIENCE_S, InputError, nearest
@@ -75,7 +75,8 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
         given: values of options by name; only the fields of `Options` with a help text are options.
 
     Raises:
-        InputError: if an option doesn't exist, isn't one of its choices, or is below its least value.
+        InputError: if an option doesn't exist, has the wrong type, isn't one of its choices, or is below its least
+            value.
 
     Example:
         >>> options_of("studies", None, {"cpus": 2}).cpus
@@ -85,10 +86,18 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
         ...
         study.errors.InputError: no such option: 'cpu'; did you mean 'cpus'?
     """
+    from pydantic import TypeAdapter, ValidationError  # slow to import, and other commands use only `Options`
+
     rules = {option.name: option.metadata for option in fields(Options) if option.metadata}
+    types = get_type_hints(Options)
     for name, value in given.items():
         if name not in rules:
             raise InputError(f"no such option: {name!r}{nearest(name, rules)}")
+        try:
+            TypeAdapter(types[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"]
+            raise InputError(f"{name}: {reason[0].lower()}{reason[1:]}, but got {value!r}") from None
         choices, least = rules[name].get("choices"), rules[name].get("least")
         if choices is not None and value not in choices:
             raise InputError(f"{name} must be one of {', '.join(choices)}, but got {value!r}")

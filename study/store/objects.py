@@ -76,9 +76,9 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         timing: renewal and takeover times of its lock.
 
     Raises:
-        InputError: if the URL isn't that of an object store, names no bucket, or has a user, a query or a fragment,
-            which may be a secret.
-        StoreError: if a required setting or package is missing, or the path has an empty part, as in ``//``.
+        InputError: if the URL isn't that of an object store, names no bucket, has an empty part in its path, or has a
+            user, a query or a fragment, which may be a secret.
+        StoreError: if a required setting or package is missing.
     """
     try:
         parts = urlsplit(url)
@@ -104,6 +104,8 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
         where = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     if not place:
         raise InputError(f"--store {where}: the name of a bucket must follow, as in {scheme}://bucket/studies")
+    if "//" in parts.path.rstrip("/"):
+        raise InputError(f"--store {where}: its path must not have an empty part, as in //")
     with _explained(SCHEMES[scheme], where, "open"):
         store = from_url(where, client_options=_client(), retry_config=_RETRY, **_keys(scheme))  # type: ignore[call-overload]
     return ObjectFolder(store, where, SCHEMES[scheme], timing=timing)

@@ -799,10 +799,9 @@ class StudyStore:
 
         Raises:
             StoreError: if the store can't be read.
-            UnicodeDecodeError: if its file isn't text.
         """
         data = self._folder.read("attempt")
-        return None if data is None else data.decode()
+        return None if data is None else data.decode(errors="replace")
 
     def of_attempt(self, attempt: str) -> StudyStore:
         """Return the study's store for the driver and the workers of an attempt.

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from study.environment import difference, versions
+from study.environment import difference, labelled, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = "from study.environment import versions; print(versions()['code'])"
@@ -47,3 +47,9 @@ def test_a_difference_names_both():
     message = difference({"ray": "1", "torch": "2", "numpy": "3"}, {"ray": "1", "torch": "4", "numba": "5"})
     assert message == "torch 2 here, 4 there; numpy 3 here, missing there; numba missing here, 5 there"
     assert difference(versions(), dict(versions())) is None
+
+
+def test_a_stored_provenance_may_have_any_json():
+    """A list `original` that isn't one, or has other entries than objects, isn't an error of a reader."""
+    assert labelled({"original": 5}) == {"original": 5}
+    assert labelled({"original": [1, {"git_commit": "a"}]}) == {"original": [{"service_git_commit": "a"}]}

@@ -72,7 +72,7 @@ def read_jobs(path: Path) -> list[HydraJob]:
         path: folder of the multirun, or a folder above a single one.
 
     Raises:
-        InputError: if there isn't exactly one multirun, it has no jobs, or a file can't be read.
+        InputError: if there isn't exactly one multirun, it has no jobs, a file can't be read, or seeds aren't valid.
     """
     if not path.is_dir():
         raise InputError(f"no such folder: {path}; give the folder of a multirun, such as multirun/2026-01-31/12-00-00")
@@ -143,7 +143,10 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
     by_key = {key: names[name] for key, name in plain.items()}
     _add_points(sweep, jobs, by_key)
     if seed_key in keys:
-        sweep.seeds = seeds_notation([seed for seed in dict.fromkeys(job.seed for job in jobs) if seed is not None])
+        seeds = [seed for seed in dict.fromkeys(job.seed for job in jobs) if seed is not None]
+        if not seeds or min(seeds) < 0:
+            raise InputError(f"{path}: {seed_key} must be a whole number of at least 0 in each job, but isn't")
+        sweep.seeds = seeds_notation(seeds)
     words = [f"{key}={{{name}}}" for key, name in by_key.items()] + ([f"{seed_key}={{seed}}"] if seed_key else [])
     others = list(dict.fromkeys(word for job in jobs for word in job.words))
     sweep.notes += [

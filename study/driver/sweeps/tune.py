@@ -34,7 +34,11 @@ def sweep_of_tune(path: Path) -> Sweep:
     sweep = Sweep(source=f"Ray Tune's param_space {path}", sampler="random" if is_search else "")
     if is_search and any(kind == "grid_search" for kind, _ in spaces.values()):
         sweep.notes.append("grid_search beside other spaces is a choice: a search has no grid")
-    sweep.add({name: _domain(name, kind, arguments, sweep.notes) for name, (kind, arguments) in spaces.items()})
+    try:
+        domains = {name: _domain(name, kind, arguments, sweep.notes) for name, (kind, arguments) in spaces.items()}
+    except (ValueError, OverflowError) as error:  # of an infinite limit, or of one that isn't a number
+        raise InputError(f"{path}: {error}; limits must be finite numbers") from None
+    sweep.add(domains)
     if is_search:
         sweep.notes.append("num_samples, metric, mode and scheduler aren't in param_space: correct search and metrics")
     return sweep

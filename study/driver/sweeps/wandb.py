@@ -44,7 +44,7 @@ def sweep_of_wandb(path: Path) -> Sweep:
     if not isinstance(content, Mapping) or not isinstance(content.get("parameters"), Mapping):
         raise InputError(f"{path}: must be a sweep configuration of W&B, with method and parameters; check the path")
     method = content.get("method")
-    if method not in _METHODS:
+    if not isinstance(method, str) or method not in _METHODS:
         raise InputError(f"{path}: method must be grid, random or bayes, but is {method!r}{nearest(method, _METHODS)}")
     sweep = Sweep(
         source=f"W&B's sweep {path}", question=str(content.get("description") or ""), sampler=_METHODS[method]

@@ -150,6 +150,7 @@ def test_results_that_were_not_found_are_asked_for() -> None:
     ("words", "message"),
     [
         (("python trian.py",), "the command names trian.py, and there is no such file in"),
+        (("python train.py {foo}",), "{foo} has no value here; for the text itself write {{foo}}"),
         (("python train.py --layers 0",), "ended with exit code 1:\nno layers"),
         (("nosuchprogram",), "nosuchprogram can't be run: No such file or directory"),
         (("python 'train.py",), "the command can't be split into words: No closing quotation"),

@@ -185,7 +185,9 @@ def test_a_notebook_shows_table_and_finding(little: study.Study, tmp_path: Path)
         ({"cpu": 2}, "no such option: 'cpu'; did you mean 'cpus'"),
         ({"device": "gpu"}, "device must be one of auto, cpu, cuda, but got 'gpu'"),
         ({"cpus": 0}, "cpus must be at least 1, but got 0"),
-        ({"cpus": "two"}, "cpus must be at least 1, but got 'two'"),
+        ({"cpus": "two"}, "cpus: input should be a valid integer, but got 'two'"),
+        ({"workers": 2.5}, "workers: input should be a valid integer, but got 2.5"),
+        ({"local": "no"}, "local: input should be a valid boolean, but got 'no'"),
     ],
 )
 def test_options_are_checked(tmp_path: Path, options: dict[str, object], message: str) -> None:

@@ -210,6 +210,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("memory:///", "results can't be kept at memory://"),
         ("s3://", "the name of a bucket must follow"),
         ("s3:/bucket/studies", "two slashes"),
+        ("s3://bucket/a//b", "must not have an empty part"),
         ("s3://me:hush@bucket/studies", "must not contain a password"),
         ("s3://hush@bucket/studies", "must not contain a password"),
         ("abfss://me:hush@account/studies", "must not contain a password"),

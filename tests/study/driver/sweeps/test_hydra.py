@@ -152,6 +152,11 @@ def test_a_folder_without_a_multirun_is_an_error():
     assert "conf has no multirun.yaml" in refusal("conf")
     shutil.copytree(JOBS, JOBS.parent / "13-00-00")
     assert "has 2 multiruns" in refusal("multirun")
+    for seed in ("x", "-1"):
+        (JOBS / "0/.hydra/overrides.yaml").write_text(f"- seed={seed}\n")
+        for job in "123456":
+            shutil.rmtree(JOBS / job, ignore_errors=True)
+        assert "seed must be a whole number of at least 0 in each job" in refusal(str(JOBS))
     (JOBS / "0/.hydra/hydra.yaml").write_text("hydra: 3")
     assert "must have hydra.job and hydra.runtime" in refusal(str(JOBS))
     for job in JOBS.glob("*/.hydra"):

@@ -179,6 +179,7 @@ def test_unsupported_parts_are_named():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ({"method": ["grid"]}, "method must be grid, random or bayes, but is ['grid']"),
         ({"method": "gird"}, "method must be grid, random or bayes, but is 'gird'; did you mean 'grid'?"),
         ({"parameters": {"lr": {"mn": 1, "max": 2}}}, "parameters.lr: must have only"),
         ({"parameters": {"lr": {"min": 1}}}, "parameters.lr: uniform needs min and max; add max"),

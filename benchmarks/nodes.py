@@ -6,7 +6,7 @@ The nodes are processes of this machine, started by Ray's own cluster utility. E
 a real one. The kind `function` is a study of a training function. The kind `packs` is one of an engine's packs, which
 needs 500 MB of memory for each node. One node is killed when a quarter of the trials have results. Another is killed,
 and one added, at a half. Prints a row for each kind, and writes it with `--out`: seconds in all and until the first
-pack, packs a second, and the numbers of trials lost and trained twice.
+pack, packs a second, and the number of trials lost.
 """
 
 from __future__ import annotations
@@ -92,7 +92,6 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
         "first_pack_s": round(stored[0] - began_at, 1),
         "packs_a_second": round(len(stored) / (stored[-1] - stored[0]), 1),
         "lost": trials - len(set(seeds)),
-        "twice": len(seeds) - len(set(seeds)),
     }
 
 

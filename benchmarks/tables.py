@@ -372,15 +372,15 @@ def queue_table(rows: Sequence[Row]) -> str:
 
 
 def nodes_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each study: packs, seconds, and trials lost or trained twice."""
+    """Return a table with a line for each study: packs, seconds and lost trials."""
     lines = [
         [row["study"], row["nodes"], f"{int(row['trials']):,}", f"{int(row['packs']):,}"]
         + [number(row[name]) for name in ("whole_s", "first_pack_s", "packs_a_second")]
-        + [row["lost"], row["twice"]]
+        + [row["lost"]]
         for row in rows
     ]
     head = ["study", "nodes", "trials", "packs", "whole, s", "until the first pack, s", "then packs/s"]
-    return markdown([*head, "trials lost", "trained twice"], lines, 1)
+    return markdown([*head, "trials lost"], lines, 1)
 
 
 def tracking_table(rows: Sequence[Row]) -> str:

@@ -99,7 +99,7 @@ def published(
                 slower = statistics.median(ratios)
                 tell(f"{done} runs, {done / busy_s:.1f} a second, training {slower:.2f} times slower")
         if publisher.close(60):
-            raise SystemExit("not all was published")
+            raise SystemExit("some runs weren't published within 60 s")
     runs = len(names) * SEEDS
     return runs / busy_s, statistics.median(ratios), 1000 * cpu_s / runs
 

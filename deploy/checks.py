@@ -54,14 +54,18 @@ def check_listening(service: Service) -> None:
     """
     say("checking listening ports")
     found = listening()
-    near = {port for address, port, _ in found if address.removeprefix("::ffff:") in ("127.0.0.1", "::1")}
+    near = {port for address, port, _ in found if _is_loopback(address)}
     for part in ("postgres", "s3", "mlflow", "dashboard", "ray_front", "mlflow_front"):
         if service.port[part] not in near:
             raise ServiceError(f"{part} doesn't seem to listen on loopback")
     for address, port, command in found:
         # The driver and packs are Ray's processes, too.
-        if port not in near and not re.search(r"/ray/|ray::|\bray start\b| -m study ", command):
+        if not _is_loopback(address) and not re.search(r"/ray/|ray::|\bray start\b| -m study ", command):
             raise ServiceError(f"port {port} is open on {address}, by {command}")
+
+
+def _is_loopback(address: str) -> bool:
+    return address.removeprefix("::ffff:") in ("127.0.0.1", "::1")
 
 
 def check_files(service: Service) -> None:

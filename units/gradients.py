@@ -68,4 +68,4 @@ def _require(gradients: Sequence[Tensor], largest: float) -> None:
     if not gradients:
         raise ValueError("no gradient was given, but at least one is needed")
     if not largest > 0:
-        raise ValueError(f"largest={largest:g} was given, but largest > 0 must hold; don't clip for no limit")
+        raise ValueError(f"largest={largest:g} was given, but largest > 0 must hold; without a limit, leave it out")

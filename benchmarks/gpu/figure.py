@@ -29,8 +29,10 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
 
     Raises:
         subprocess.CalledProcessError: if it failed; its output is on the terminal.
-        InputError: if `study` is a path that isn't found from the current folder: the command starts in `ROOT`.
+        InputError: if `study` is neither a preset nor a file.
     """
+    if Path(study).is_file():  # the command starts in `ROOT`
+        study = str(Path(study).resolve())
     words = ["run", study, "--store", str(store), "--engine", engine, "--device", device]
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "study", *words, "--tracking-uri", "off", *options], cwd=ROOT, check=True)
@@ -85,7 +87,7 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
     ]
     for row in rows:
         here, there = (f"{row['solved']}/{row['trials']}", f"{row['published_solved']}/{row['published_seeds']}")
-        p, adjusted = (f"{float(row[name]):.2g}" for name in ("p_value", "p_adjusted"))
+        p, adjusted = (f"{float(row[name]):.2g}" if row[name] else "–" for name in ("p_value", "p_adjusted"))
         lines.append(
             f"| {row['model']} | {row['hidden_size']} | {here} | {there} | {p} | {adjusted} | {row['verdict']} |"
         )

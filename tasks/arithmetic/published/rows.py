@@ -35,6 +35,10 @@ _PROTOCOL: dict[str, Any] = {
     "evaluation_rows": 10_000,
     "success_epsilon": 1e-5,
     "success_threshold": None,
+    "distribution": None,
+    "l1_strength": None,
+    "clip_norm": None,
+    "clip_value": None,
 }
 _TASKS: dict[str, dict[str, Any]] = {
     "simple": {"input_size": 4, "iterations": 200_000},

@@ -81,6 +81,10 @@ def test_an_unused_regulariser_does_not_prevent_the_comparison():
         {"success_epsilon": 1e-4},
         {"evaluate_every": 100},
         {"best_step_window": 10},
+        {"distribution": "normal", "interpolation_mean": 1.5, "extrapolation_mean": 4.0, "deviation": 0.1},
+        {"l1_strength": 0.01, "l1_first_strength": 0.0},
+        {"clip_norm": 1e-3},
+        {"clip_value": 1e-3},
     ],
 )
 def test_another_protocol_is_not_compared(change):

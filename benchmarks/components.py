@@ -153,7 +153,6 @@ def main(words: Sequence[str] | None = None) -> None:
     """Draw studies, and count covering intervals; print the table, and write it with `--out`.
 
     Raises:
-        IndexError: if none of the studies of a row has an interval, which may happen with few studies.
         OSError: if the table can't be written.
     """
     arguments = studies_parser(__doc__).parse_args(words)

@@ -63,7 +63,8 @@ def revealed(plan: Plan, results: pa.Table) -> pa.Table:
     wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
     rows = zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), strict=True)
     known = results.filter(pa.array([seed in wanted.get(cell, ()) for cell, seed in rows], pa.bool_()))
-    assert known.num_rows == plan.trials_count, "the study hasn't all the seeds that are asked for"
+    lacking = plan.trials_count - known.num_rows
+    assert not lacking, f"the study lacks results of {lacking} requested trials: train them first"
     return known
 
 

@@ -40,7 +40,6 @@ def load_function(
             module fails or has the name of one that is already imported, its signature isn't that of a training
             function, or an argument takes a data file.
         OSError: if the cache of code can't be written.
-        ValueError: if the function is a class whose method `fit` has no readable signature.
         Exception: as `identify` raises.
     """
     name = parse_import_string(spec.train)

@@ -134,7 +134,7 @@ def load_packed(
         InputError: if a stable task or a model set of an installed package can't be imported, or this process has
             imported an installed module with the name of one of the code's.
         OSError: if the cache of code can't be written.
-        Exception: as `identify`, or the method `network` or `measured` of an own task, raises.
+        Exception: as `identify` raises.
     """
     places = {_TASK: spec.task_name} | {("models", i): model.name for i, model in enumerate(spec.model_tables)}
     known = model_names(packed_task(spec.task_name)) if is_stable_task(spec.task_name) else model_set_names()

@@ -21,7 +21,7 @@ def as_function(called: Any) -> Callable[..., Any]:
         The function; `called` itself if it isn't a class with a method `fit`.
 
     Raises:
-        ValueError: if Python can't read the signature of `fit`.
+        SignatureError: if Python can't read the signature of `fit`.
 
     Example:
         >>> class Model:

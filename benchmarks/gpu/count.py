@@ -155,8 +155,9 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
         parameters].
 
     Raises:
-        ValueError: if the machine code has an unsupported instruction.
-        KeyError: if it reads an unknown special register.
+        AssertionError: if the threads of a warp have diverged at a barrier.
+        ValueError: if an instruction or an operand is unsupported.
+        KeyError: if an instruction reads an unknown special register, or jumps to an unknown label.
     """
     tables, trials = block.tables, len(block.begun[0])
     which = np.arange(trials, dtype=np.uint64)

@@ -120,5 +120,5 @@ def _no_index(where: Where, notify: Callable[[str], None]) -> Iterator[str]:
 
 
 def _has_screen() -> bool:
-    """Return True if a display is available; without one, Python would start a text browser."""
+    """Return True if there is a display, or the user has set BROWSER; else Python might start a text browser."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -199,7 +199,7 @@ def _compare_seeds(first: Side, second: Side, metric: str | None, blank: Finding
 
     If rows of a method share less than half of their seeds, each row is an independent sample instead.
     """
-    is_simple = len(first.samples) == 1 and not any(side.samples[0].repeat_seeds for side in (first, second))
+    is_simple = all(len(side.samples) == 1 and not side.samples[0].repeat_seeds for side in (first, second))
     numbers = _numbers(first, second, metric)
     if is_ranked and metric is not None:
         numbers = (

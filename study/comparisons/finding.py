@@ -201,7 +201,7 @@ class Finding:
 
     @property
     def seeds(self) -> int | None:
-        """The number of paired seeds; None for independent samples."""
+        """The number of paired seeds of the test; None for independent samples, or without a test."""
         return self.sample.pairs or None
 
 

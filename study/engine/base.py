@@ -37,9 +37,10 @@ class Training(ABC):
 
     @abstractmethod
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
+        """Train for about `for_s` seconds, and return the progress.
 
-        A slice may end after any iteration; where it ends must not change a single bit of a result.
+        A slice may end after any iteration; where it ends must not change a single bit of a result. Unless the pack is
+        done or trains in another process, the slice has at least one update.
 
         Raises:
             DeviceMemoryError: if the device has no room for the pack.

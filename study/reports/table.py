@@ -249,7 +249,8 @@ def slopes_table(contrasts: Contrasts) -> TextTable:
 def pairs_table(contrasts: Contrasts) -> TextTable:
     """Lay out one row for each finding: differences of rates or means, and probabilities that the first is better.
 
-    Findings that tell methods apart are marked. The columns of seeds are blank if the trials don't share seeds.
+    Findings that tell methods apart are marked. The columns of seeds are blank for a finding without paired seeds, and
+    left out if none has any.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

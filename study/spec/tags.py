@@ -13,7 +13,7 @@ from study.interface.values import quoted
 from study.spec.document import read
 
 _TAG = r"^[^\s,\-][^\s,]{0,39}$"
-_MUST = "1 to 40 characters, without spaces and commas, the first not a hyphen"
+_MUST = "1 to 40 printable characters, without spaces and commas, the first not a hyphen"
 
 
 def is_tag(value: object) -> bool:

@@ -84,7 +84,10 @@ class CallPack(Training):
         return len(self._records) == len(self._pack.trials)
 
     def advance(self, for_s: float) -> Progress:
-        """Train for about `for_s` seconds, at least one step of a trial unless all have ended, and return the progress.
+        """Train for about `for_s` seconds, and return the progress.
+
+        A function in this process makes at least one step, unless all trials have ended. A program, or a function in a
+        process of its own, may make none.
 
         Raises:
             OSError: if a trial's folder, log or process can't be created.

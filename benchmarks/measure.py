@@ -254,7 +254,7 @@ def studies_parser(doc: str | None) -> ArgumentParser:
     """Make a parser of the options of benchmarks that draw synthetic studies."""
     options = plain_parser(doc)
     options.add_argument("--studies", type=at_least(1), default=10_000, help="synthetic studies of each kind and size")
-    options.add_argument("--seed", type=int, default=0, help="seed of the random numbers")
+    options.add_argument("--seed", type=at_least(0), default=0, help="seed of the random numbers")
     return options
 
 

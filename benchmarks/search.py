@@ -147,6 +147,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     Raises:
         ValueError: if there are no rows, or a rate isn't a number.
         KeyError: if a row lacks a column.
+        OSError: if the file can't be written.
     """
     questions = list(dict.fromkeys(row["question"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))

@@ -90,4 +90,5 @@ def profiles_rows(overall: Overall) -> list[dict[str, Any]]:
 
 
 def _numbers(name: str, estimate: MeanOverCells | None) -> dict[str, float | None]:
-    return {} if estimate is None else {name: estimate.value, **ends(f"{name}_", estimate.interval)}
+    value, interval = (None, None) if estimate is None else (estimate.value, estimate.interval)
+    return {name: value, **ends(f"{name}_", interval)}

@@ -74,7 +74,10 @@ def print_failed_parts(results: StudyResults, console: Console) -> None:
 
 
 def print_failures(results: StudyResults, console: Console, retry: str = "study run") -> None:
-    """Print the reasons of failed trials, one traceback, and the command to retry; nothing if none failed."""
+    """Print the most frequent reasons of failed trials, the first one's traceback if it has one, and advice.
+
+    The advice is the command to retry, or to fix the code first. Print nothing if none failed.
+    """
     for line in failure_lines(results.failures, results.rows, results.name, retry):
         console.print(line, style="red", soft_wrap=line.startswith(" "))
 

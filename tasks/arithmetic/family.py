@@ -186,6 +186,7 @@ class ArithmeticFamily(Family):
 
         Raises:
             ValueError: if the arrays don't fit the cell's network; not for a user-defined unit.
+            KeyError: if the cell's model is unknown; not for a user-defined unit.
         """
         if "code" in cell.values:  # a report doesn't have the code that computes them
             return super().effective_weights(cell, arrays)

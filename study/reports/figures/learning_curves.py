@@ -195,10 +195,11 @@ def _linear_limits(curves: Sequence[LearningCurve], names: Sequence[str], metric
 
 
 def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metric) -> tuple[float, float]:
-    """Choose a logarithmic y axis of at most 24 decades.
+    """Choose the ends of a logarithmic y axis.
 
-    Its lower end is the smallest positive quantile or threshold. Its upper end is the largest median or quantile of
-    the first evaluation, without exploded values. Both are extended by 5%, or at least 0.15 decades.
+    The upper end is the largest median or quantile of the first evaluation, without exploded values. The lower end is
+    the smallest positive quantile or threshold, but at most 24 decades below. Both are moved outwards by 5% of the
+    decades between them, and at least by 0.15 decades.
     """
     both = [curve.quantiles[name] for curve in curves for name in names]
     every = [part.ravel() for part in both] + [np.array([curve.threshold or np.nan for curve in curves])]
@@ -208,7 +209,7 @@ def _limits(curves: Sequence[LearningCurve], names: Sequence[str], metric: Metri
             np.concatenate, ([quantile for part in both for quantile in (part[:, 0], part[_MEDIAN])], every)
         )
     )
-    least = small.min(initial=1.0)
+    least = small.min() if small.size else 1.0
     highest = scales.fences(large.tolist(), metric, is_log=True)[1]
     top = np.log10(large[large <= highest].max(initial=least))
     bottom = max(np.log10(least), top - _MOST_DECADES)

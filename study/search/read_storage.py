@@ -114,8 +114,13 @@ def _opened(storage: str) -> Iterator[Any]:
     except InputError:
         raise
     except (OptunaError, SQLAlchemyError, OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
-        reason = safe_message(storage, last_line(str(error)))
-        raise InputError(f"{storage} can't be read as a storage of Optuna: {type(error).__name__}: {reason}") from None
+        cause = error.__cause__ or error  # Optuna's own error has advice for its developers
+        first_line = str(cause).partition("\n")[0]  # SQLAlchemy's next lines show the query
+        reason = safe_message(storage, first_line if isinstance(cause, SQLAlchemyError) else last_line(str(cause)))
+        raise InputError(
+            f"{storage} can't be read as a storage of Optuna: {type(cause).__name__}: {reason}; check the address, and "
+            "that its database answers and has its driver installed"
+        ) from None
     finally:
         if isinstance(opened, optuna.storages.RDBStorage):
             opened.engine.dispose()

@@ -246,7 +246,7 @@ def test_options_of_optuna_need_its_storage():
         (("sqlite:///nothing.db",), "no such file: nothing.db"),
         (("nothing.log",), "no such file: nothing.log"),
         (("train.py",), "can't be read as a storage of Optuna"),
-        (("sqlite:///train.py",), "can't be read as a storage of Optuna"),
+        (("sqlite:///train.py",), "DatabaseError: (sqlite3.DatabaseError) file is not"),
         ((DATABASE,), "has several studies: give --optuna-study, one of empty, mine"),
         ((DATABASE, "--optuna-study", "mein"), "has no study 'mein'; did you mean 'mine'?"),
         ((DATABASE, "--optuna-study", "empty"), "has 0 trials, and none has parameters"),

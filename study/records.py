@@ -51,7 +51,7 @@ def short_digest(content: Mapping[str, Any]) -> str:
     """Return a digest of JSON content, 16 hexadecimal digits, independent of the order of its names.
 
     Raises:
-        TypeError: if a value has no JSON form.
+        TypeError: if a value has no JSON form, or a mapping isn't a dict.
         ValueError: if a number is NaN or infinite.
 
     Example:
@@ -96,6 +96,10 @@ class Cell:
 
         Args:
             version: the version of ids, from 1 to `ID_VERSION`.
+
+        Raises:
+            TypeError: if a value has no JSON form.
+            ValueError: if a number is NaN or infinite.
         """
         content = {"task": self.task, "model": self.model, **self.values}
         return short_digest({"version": version, **{name: v for name, v in content.items() if v is not None}})
@@ -196,7 +200,7 @@ def sources_of(seed: int) -> Sources:
     """Return the seeds of the sources of randomness that a trial's seed encodes.
 
     Raises:
-        ValueError: if a negative seed encodes a seed of 2**21 - 1 or more, which can't be combined.
+        ValueError: if a negative seed combines different sources' seeds, and one is 2**21 - 1 or more.
     """
     if seed >= 0:
         return Sources(seed, seed)

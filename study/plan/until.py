@@ -93,7 +93,16 @@ def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
 
 
 def progress(plan: Plan, table: TrialTable) -> str:
-    """Describe the progress of a study with `until` in a sentence; arguments as for `verdicts`."""
+    """Describe the progress of a study with `until`: the decided cells, pairs or claims, and the next trials, if any.
+
+    Args:
+        plan: as for `verdicts`.
+        table: as for `extended`.
+
+    Raises:
+        InputError: if a cell has no counterpart of the model in `different_from`, or, with claims, a package's
+            vocabulary can't be imported.
+    """
     rule = _rule(plan, table)
     assert rule is not None
     sure, total = rule.sure(plan)
@@ -102,7 +111,12 @@ def progress(plan: Plan, table: TrialTable) -> str:
 
 
 def rate_intervals(spec: Spec) -> RateIntervals:
-    """Return the method for intervals of success rates; with adaptive seeds, it is valid for repeated looks."""
+    """Return the method for intervals of success rates.
+
+    - a fixed number of seeds: Wilson's
+    - seeds until the rate's interval is narrow: Clopper and Pearson's, calibrated for a look after each batch
+    - seeds by another rule: anytime-valid
+    """
     until = spec.until
     if until is None:
         return WILSON

@@ -79,7 +79,8 @@ def family_of(cell: Content) -> Family:
 
     Raises:
         ValueError: if no family has this task.
-        InputError: if several packages offer a family of this task, or it can't be imported or isn't a `Family`.
+        InputError: if several packages offer a family of this task, or it can't be imported or isn't a `Family` with
+            this task.
     """
     if is_family_task(cell.task):
         return family_named(cell.task)
@@ -95,7 +96,8 @@ def declared_family(text: str | bytes) -> Family:
 
     Raises:
         ValueError: if the text isn't such a declaration, or no installed package offers its family.
-        InputError: if the family can't be imported or isn't a `Family`, or several packages offer it.
+        InputError: if the family can't be imported or isn't a `Family` with the declared task, or several packages
+            offer it.
     """
     content: Any = parse_json(text)
     if isinstance(content, dict) and "family" in content:

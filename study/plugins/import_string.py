@@ -44,7 +44,8 @@ def parse_import_string(text: str) -> ImportString:
     """Parse an import string.
 
     Raises:
-        InputError: if the text isn't an import string; the message states the format and suggests a correction.
+        InputError: if the text isn't an import string; the message states the format, and suggests a correction
+            if one is obvious.
 
     Example:
         >>> parse_import_string("mylab.spirals:train")

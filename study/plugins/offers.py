@@ -105,14 +105,16 @@ def find_plugin(kind: str, name: str, known: Collection[str] = ()) -> ImportStri
 def load(kind: str, name: str) -> Any:
     """Import a plug-in; later calls return the cached object.
 
-    Modules in the working folder can't shadow those of the package that offers the plug-in.
+    Modules in the working folder can't shadow those of the package that offers the plug-in, unless they were imported
+    before.
 
     Args:
         kind: a key of `GROUPS`.
         name: the plug-in's name.
 
     Raises:
-        InputError: if no package or more than one offers the plug-in, or it can't be imported.
+        InputError: if no package or more than one offers the plug-in, its entry point isn't an import string, or it
+            can't be imported.
         KeyError: if there is no such kind.
 
     Example:

@@ -80,6 +80,8 @@ def builder_of(task: Task, model: str) -> Callable[..., nn.Module]:
         KeyError: if neither the task nor a model set has this model.
         TypeError: if a model set has the model, and the task's input and output sizes can't be determined.
         InputError: if a model set can't be imported, or two packages offer one of the same name.
+        NotImplementedError: if the task names the model, but doesn't define the method `model`.
+        Exception: as methods of the task or of the model set raise.
     """
     if model in task.model_names:
         return task.model(model)

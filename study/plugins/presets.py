@@ -27,7 +27,7 @@ def preset_names() -> list[str]:
 
 
 def preset_text(name: str) -> str:
-    """Return the text of a preset.
+    """Return the text of a preset; of several with this name, that of the last package by its entry point's name.
 
     Raises:
         InputError: if no preset has this name, a package of presets can't be imported, or two packages offer presets by

@@ -24,7 +24,7 @@ class TrialScript:
         """Write the file and return its path.
 
         Args:
-            file: its path; None for ``trial-ID.py`` in the working folder.
+            file: its path; None or empty for ``trial-ID.py`` in the working folder.
 
         Raises:
             InputError: if the file exists already or can't be written.

@@ -26,7 +26,7 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
     Returns:
         A dictionary; None if there are more than `MOST_ROWS` cells:
 
-        - ``same``: the values that all cells share, by name: task, model and hyperparameters
+        - ``same``: the texts that all cells share, by name: task, model and hyperparameters
         - ``keys``: the names of the others
         - ``titles``: the titles of both, by name
         - ``columns``: the titles of the results
@@ -54,7 +54,7 @@ def beside(rows: ResultRows, summaries: Sequence[CellSummary]) -> dict[str, Any]
 
 
 def titles(studies: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return the titles of all hyperparameters by name, sorted, from the results of `beside` for several studies.
+    """Return titles by name of task, model and hyperparameter, sorted, from results of `beside` for several studies.
 
     If studies have different titles for a name, the last study's is returned.
     """

@@ -107,6 +107,9 @@ def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTabl
     """Lay out one row for each cell, or pair of cells, of each claim; rows for which the claim isn't shown are marked.
 
     A cell that isn't in `rows` has an empty name.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
 

@@ -50,7 +50,7 @@ def notes(table: str, **inserted: str) -> dict[str, ColumnNote]:
 
     Raises:
         KeyError: if a name in angle brackets isn't among `inserted`.
-        ValueError: if a line has no meaning.
+        ValueError: if a line is only a name.
 
     Example:
         >>> list(notes("time_lower/upper | 95% | seconds | >= 0"))

@@ -22,7 +22,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], header: Iterable[str] | None = N
 
     Args:
         rows: each maps columns to values.
-        header: the columns; None for those that occur in the rows, in order of first occurrence.
+        header: the columns to write; None for all that occur in the rows, in order of first occurrence.
 
     Example:
         >>> csv_text([{"a": 0.5, "b": True}, {"a": None}])

@@ -19,13 +19,18 @@ _AGAIN = "They failed the same way in the run before: find the cause before you 
 
 
 def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, retry: str = "study run") -> list[str]:
-    """List the first `MOST_REASONS` reasons as lines, with the first one's traceback, and advice; empty without any.
+    """List the first `MOST_REASONS` reasons as lines, with the first one's traceback if known, and advice.
+
+    Without failures, the list is empty.
 
     Args:
         failures: the reasons, the most frequent first.
         rows: the study's cells.
         study: the study's name.
         retry: the command that trains failed trials again.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if not failures:
         return []
@@ -47,7 +52,10 @@ def failure_lines(failures: Sequence[Failure], rows: ResultRows, study: str, ret
 def example(failure: Failure, rows: ResultRows) -> str:
     """Return a text that names up to three cells with the most failed trials of a reason, and an example trial.
 
-    Cells that aren't in `rows`, or have no name there, are left out.
+    Cells that aren't in `rows`, or have no name there, aren't named. If any cell is named, the others are counted.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     names = {s.cell_id: (rows.name(row), s.seeds) for row, s in enumerate(rows.summaries) if hasattr(s, "cell_id")}
     by_count = sorted(failure.cells.items(), key=lambda cell: -cell[1])
@@ -69,7 +77,7 @@ def more_reasons(failures: Sequence[Failure], study: str) -> str | None:
 
 
 def advice(failures: Sequence[Failure], retry: str = "study run") -> str:
-    """Return sentences that advise to fix the code, or to train the failed trials again; empty without failures.
+    """Return advice to fix the code for repeated failures, and to train the other trials again; empty without failures.
 
     Args:
         failures: the reasons.
@@ -88,6 +96,10 @@ def advice(failures: Sequence[Failure], retry: str = "study run") -> str:
 
 
 def markdown_failures(failures: Sequence[Failure], rows: ResultRows, study: str) -> str:
-    """Write `failure_lines` as a fenced code block in Markdown; empty without failures."""
+    """Write `failure_lines` as a fenced code block in Markdown; empty without failures.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     lines = failure_lines(failures, rows, study)
     return "\n".join(["```text", *(line.replace("```", "'''") for line in lines), "```"]) if lines else ""

@@ -33,7 +33,11 @@ def plot_all(report: Report, parts: Parts | None = None) -> list[Drawn]:
 
     Args:
         report: the content.
-        parts: collects the figures that fail; None to raise.
+        parts: collects the figures that fail other than by a `StudyError`; None to raise their errors.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+        Exception: as a figure raises, if `parts` is None.
     """
     rows, search = report.rows, report.search
     has_many_axes = len(rows.varying()) >= effects.LEAST_AXES and not (report.against and report.against.comparisons)

@@ -63,7 +63,7 @@ class _SeriesPanel:
 def plot(rows: ResultRows, references: ReferenceFindings | None = None) -> Drawn | None:
     """Draw the means of each series along its axis with 95% intervals, and the rates within bounds of references.
 
-    Up to four facets and 24 curves are drawn; further rows are left out.
+    Up to four facets, and curves of up to 24 different names, are drawn; further rows are left out.
 
     Returns:
         The figure; None if no series has a value.

@@ -55,7 +55,15 @@ class Across:
     is_numeric: bool
 
     def label(self, axes: Axes, width_in: float) -> float:
-        """Label the axis of a panel of about `width_in`, and return the height of upright names in inches, or 0."""
+        """Set limits, ticks and title of the x axis of a panel; the key ``model`` gets no title.
+
+        Args:
+            axes: the panel.
+            width_in: its approximate width in inches.
+
+        Returns:
+            The height of upright names in inches; 0 if the texts are horizontal.
+        """
         axes.set_xlim(min(self.ticks) - 0.5 * self.gap, max(self.ticks) + 0.5 * self.gap)
         if self.key != "model":
             axes.set_xlabel(texts.fit(self.title, width_in))
@@ -72,9 +80,9 @@ class Across:
 
 
 def across(rows: ResultRows) -> Across:
-    """Place rows on the x axis: to scale for a key that the vocabulary draws to scale, otherwise at equal steps.
+    """Place rows on the x axis: to scale if the vocabulary draws the key to scale and no row lacks a value.
 
-    Of more than 20 names, only the rows with the first 20 are placed.
+    Otherwise values have equal distances. Of more than 20 names, only the rows with the first 20 are placed.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
@@ -92,7 +100,10 @@ def across(rows: ResultRows) -> Across:
 
 
 def curve_style(slot: int, *, is_line: bool) -> dict[str, Any]:
-    """Return a curve's style, with a line only if `is_line`; where colours repeat, markers and dashes differ."""
+    """Return a curve's style, with a line only if `is_line`.
+
+    Colours repeat after eight slots. Among 24 slots, curves of one colour differ in marker and dashes.
+    """
     cycle = slot // len(PALETTE)
     dash = ("-", (0, (5, 1.5)), (0, (1, 1)))[cycle % 3]
     own = {"color": PALETTE[slot % len(PALETTE)], "marker": MARKERS[(slot + 3 * cycle) % len(MARKERS)]}

@@ -61,7 +61,10 @@ class Panel:
         return words.rate if self.metric is None else words.metric_notation(self.metric)
 
     def point(self, result: Summary | Reference) -> Point:
-        """Return a row's success rate, or its mean of the metric, with the interval; times aren't supported."""
+        """Return a row's success rate, or its mean of the metric, with the interval; None where missing.
+
+        For times, use `Clock.time`.
+        """
         if self.metric is None:
             return result.success_rate, result.success_rate_interval
         summary = result.metrics.get(self.name)
@@ -69,14 +72,18 @@ class Panel:
 
 
 def panel_of(rows: ResultRows, name: str | None) -> Panel:
-    """Return the panel of a metric, or of success rates for None."""
+    """Return the panel of a metric, or of success rates for None.
+
+    Raises:
+        KeyError: if no row has this metric.
+    """
     if name is None:
         return Panel("rate", "success rate")
     return Panel("metric", words.metric_title(name, rows.metrics[name]), name, rows.metrics[name])
 
 
 def panels_of(rows: ResultRows) -> tuple[Panel, ...]:
-    """List the panels: success rates if trials are judged, times if they are known, and the metrics to show."""
+    """List the panels: success rates if a row has a criterion, times if any are known, and the metrics to show."""
     panels = [panel_of(rows, None)] if rows.has_rates else []
     panels += [Panel("time", "solved at")] if rows.has_times else []
     return (*panels, *(panel_of(rows, name) for name in names_to_show(rows)))
@@ -211,7 +218,8 @@ class Lines:
 def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
     """Lay out the curves of up to three panels, each with its references slightly to the right.
 
-    Only the first `MOST_FACETS` facets and `MOST_CURVES` names of curves are laid out.
+    The panels are the first of `panels_of` that have a value, and success rates in any case. Only the first
+    `MOST_FACETS` facets and `MOST_CURVES` names of curves are laid out, without rows that aren't on the x axis.
 
     Args:
         rows: the rows, at least one.

@@ -26,8 +26,8 @@ _MOST_AXES, _MOST_LEVELS, _MOST_QUANTITIES, _HEIGHT_IN = 6, 20, 2, 1.5
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the mean of rows' rates or metrics at each value of an axis, for the six axes with the largest effects.
 
-    At most two quantities are drawn: the success rate and the first metric, or the first two metrics. Values far beyond
-    all others are left out of the means.
+    An axis shows its first 20 values. At most two quantities are drawn: the success rate and the first metric, or the
+    first two metrics. Values far beyond all others are left out of the means.
 
     Returns:
         The figure; None if fewer than four axes vary, or without rates and metrics.

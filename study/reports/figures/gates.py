@@ -25,6 +25,9 @@ def plot(rows: ResultRows, gates: Sequence[Gates]) -> Drawn | None:
 
     Returns:
         The figure, of the first `MOST_PANELS` rows and layers; None without finite gates.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     present = [gate for gate in gates if np.isfinite(gate.values).any()]
     if not present:

@@ -93,10 +93,12 @@ class _Plane:
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the success rate of each row as a field, with a panel for each combination of the other varying keys.
 
-    Without success rates, the fields show the means of the main metric. Up to 12 panels are drawn.
+    The axes are the two numeric keys with the most values. Without success rates, the fields show the means of the main
+    metric. Up to 12 panels are drawn.
 
     Returns:
-        The figure; None if fewer than two numbers vary, or without values.
+        The figure; None if fewer than two numeric keys vary, or if no row has a success criterion or a mean of the main
+        metric.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

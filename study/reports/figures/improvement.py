@@ -22,10 +22,10 @@ def plot(overall: Overall | None) -> Drawn | None:
     """Draw the probability that a trial of the first method is better, one line for each pair of methods.
 
     The first method of a pair is the likelier to be better. With more than 15 pairs, only those of the best method are
-    drawn.
+    drawn. Pairs without a probability are left out.
 
     Returns:
-        The figure; None if no two methods are compared.
+        The figure; None without methods, or if no pair has a probability.
     """
     if overall is None or not overall.methods:
         return None

@@ -28,8 +28,9 @@ _MARGIN_PX = 6
 def inline(figure: Drawn) -> str:
     """Return a figure's drawing as SVG for a page.
 
-    Colours become the page's variables, and ids and classes begin with the figure's name. Each style is written once,
-    and unused ids are dropped, which makes drawings smaller by a tenth (curves) to two fifths (points).
+    Colours of `PALETTE`, ink, paper and rules become the page's variables. Ids and the classes of styles begin with the
+    figure's name; the class of texts at the pointer is ``tips``. Each style is written once, and unused ids are
+    dropped, which makes drawings smaller by a tenth (curves) to two fifths (points).
     """
     svg = render(figure, "svg").decode()
     drawing = svg[svg.index("<svg") :]

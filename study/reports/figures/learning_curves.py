@@ -93,7 +93,11 @@ def plot(rows: ResultRows, learning: Sequence[LearningCurve], metrics: Mapping[s
     """Draw for each curve the main metric's median and bands over trials, and the median of another on its scale.
 
     Returns:
-        The figure, of the first `MOST_PANELS` curves; None without curves, or without a metric that all of them have.
+        The figure, of the first `MOST_PANELS` curves; None without curves, or without a metric that all of them have
+        and that is shown outside of a series.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     curves = learning[:MOST_PANELS]
     content = _choose(curves, single(metrics, rows.named_metrics))

@@ -78,7 +78,7 @@ def grid(
         height_in: the height of a panel, with its title.
         handles: the entries of the legend.
         across: the number of panels side by side; None to choose it by `columns`.
-        x: the name of the x axis, written once a column.
+        x: the name of the x axis, written below the last place of each column, unless its title is None.
         y: the name of the y axis, written once a row.
         sharex: whether all panels share an x axis, labelled under the lowest of each column.
         sharey: whether all panels, or those of a row if each has its own x axis, share a y axis, labelled beside the
@@ -148,7 +148,7 @@ def fields(axes: Axes, values: Floats, colours: Colormap, ends: tuple[float, flo
         axes: the axes to draw into.
         values: shape [rows, columns].
         colours: the colour map, of which `_LEVELS` steps are used.
-        ends: the values of the first and the last colour; values beyond are drawn in these colours.
+        ends: the values of the first and the last colour, which differ; values beyond are drawn in these colours.
         border: keyword arguments of matplotlib's patches for the squares' borders.
     """
     # All squares of a colour are one path: separate paths would make big files, and the page can't show images.
@@ -210,7 +210,7 @@ def left_out(count: int, every: int, noun: str = "panels") -> str:
 
 
 def part_of(rows: ResultRows, members: Iterable[int]) -> str:
-    """Return a caption's sentence with the number of shown rows of the report; empty if all are shown."""
+    """Return a caption's sentence with the number of shown rows, the distinct `members`; empty if all are shown."""
     count = len(set(members))
     return f" {count} of {len(rows.summaries):,} {rows.noun}s are shown." if count < len(rows.summaries) else ""
 

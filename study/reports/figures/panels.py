@@ -39,7 +39,7 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
     """Draw up to three quantities against the swept hyperparameter, with 95% intervals and references.
 
     The quantities are success rates, times to success and metrics. Each model, or combination of other swept values,
-    has a curve.
+    has a curve. Up to six facets, and curves of up to 24 different names, are drawn.
 
     Args:
         rows: the rows, at least one.
@@ -47,7 +47,7 @@ def plot(rows: ResultRows, against: Comparisons | None = None, clock: Clock = IT
         clock: `ITERATIONS`, or `SECONDS` of training.
 
     Returns:
-        The figure; None if the rows have neither success rates nor metrics.
+        The figure; None if no row has a success criterion, and neither rows nor references have a mean of a metric.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

@@ -45,7 +45,10 @@ class _Ranked:
 
 
 def leads(contrasts: Contrasts) -> bool:
-    """Return True if the figure comes first: it compares 2 to 12 methods at one question, without a swept key."""
+    """Return True if the figure comes first: it compares 2 to 12 methods at one question, without a swept key.
+
+    It doesn't come first if factors are varied one at a time.
+    """
     plan = contrasts.plan
     if plan is None or [plan.x] * len(plan.by_method) != ["model"]:
         return False
@@ -55,8 +58,10 @@ def leads(contrasts: Contrasts) -> bool:
 def plot(rows: ResultRows, contrasts: Contrasts) -> Drawn | None:
     """Draw the methods of each question in order, and beside them the differences to the best one.
 
-    Bars join methods that no corrected test distinguishes. All numbers are those of the contrasts. Up to six questions
-    and 24 methods are drawn.
+    If most comparisons with the best method are by ranks, the probabilities of being better replace the differences.
+    Bars join methods that no corrected test distinguishes. The rate or mean of a method with one row, and nothing
+    tuned, is that row's; all other numbers are those of the contrasts. Up to six questions are drawn, with up to 24
+    methods each.
 
     Returns:
         The figure; None without tests, or if factors are varied one at a time.

@@ -58,9 +58,9 @@ def fences(values: Iterable[float], metric: Metric, *, is_log: bool) -> Interval
     """Return limits for an axis that exclude exploded values, since these would flatten the others.
 
     On a linear axis, a value has exploded if its distance from the typical value exceeds 100 times both the spread and
-    the typical value. On a logarithmic axis, it has exploded if it exceeds the median by four decades and by three
-    times the spread; the lower limit is 0. If all values keep a declared limit of the metric, that side has no fence:
-    its limit is infinite, or 0 at the lower end of a logarithmic axis.
+    the typical value, unless both are 0. On a logarithmic axis, it has exploded if it exceeds the median by four
+    decades and by three times the spread; the lower limit is 0. If all values keep a declared limit of the metric, that
+    side has no fence: its limit is infinite, or 0 at the lower end of a logarithmic axis.
 
     Args:
         values: the values; those that aren't finite, or on a logarithmic axis not positive, are ignored. Without any
@@ -135,8 +135,10 @@ class Scale:
     def limit(self, panels: Sequence[Axes]) -> bool:
         """Set the axis of panels, so that all values within `ends` fit and no wide interval flattens the others.
 
+        On a logarithmic axis, all intervals fit, apart from ends that are 0 or less, or above `ends`.
+
         Returns:
-            True if an interval is cut.
+            True if an interval is cut; always False for a logarithmic axis.
         """
         shown = [(y, interval) for y, interval in self.points if y is not None and self.has(y)]
         if self.kind == "rate":
@@ -228,7 +230,10 @@ def clipped_note(count: int) -> str:
 
 
 def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y", *, is_log: bool) -> None:
-    """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets ticks at a few powers of ten."""
+    """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets ticks at a few powers of ten.
+
+    If no power of ten is between the ends of a logarithmic axis, it extends to the next one above.
+    """
     ends = {f"{which}lim": (low, high)}
     axes.set(**ends)  # before the scale, which would choose its own limits and warn if all values are equal
     if not is_log:

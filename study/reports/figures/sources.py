@@ -26,7 +26,11 @@ def plot(rows: ResultRows, shares: Sequence[SourceShares]) -> Drawn | None:
     """Draw cells as rows: the sources' shares at the left, the rate's standard errors now and later at the right.
 
     Returns:
-        The figure, with the first cells whose sources can get more seeds; None if no such cell has shares of success.
+        The figure, with the first 20 cells whose sources can get more seeds; None if no such cell has shares of
+        success.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow][
         :_MOST_ROWS

@@ -80,7 +80,10 @@ class Tips:
         self.marks.append((text, axes, (left, bottom, right, top)))
 
     def svg(self) -> str:
-        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show; empty if none."""
+        """Return the marks as invisible SVG shapes, with their texts as titles that browsers show.
+
+        Marks outside of their axes, or at a place that isn't finite, are left out; the text is empty if none remains.
+        """
         marks = "\n".join(filter(None, starmap(_mark, self.marks)))
         return f'<g class="tips" fill="none" pointer-events="all">\n{marks}\n</g>\n' if marks else ""
 
@@ -115,6 +118,8 @@ class Drawn:
 
 def render(drawn: Drawn, kind: str) -> bytes:
     """Return the figure as ``png`` (200 dots per inch), ``svg`` or ``pdf``, with the same bytes for the same figure.
+
+    An SVG has the texts at the pointer, too.
 
     Raises:
         KeyError: if `kind` is another format.
@@ -161,7 +166,7 @@ def text_on(colour: tuple[float, ...]) -> str:
 def plain(text: str) -> str:
     r"""Escape a name for matplotlib, so that it is drawn literally, and in a legend despite a leading underscore.
 
-    A character without a glyph becomes �.
+    Whitespace becomes single spaces, other unprintable characters are dropped, and one without a glyph becomes �.
 
     Example:
         >>> plain("a $b$") == r"a \$b\$", plain("_c"), plain("d\x07")

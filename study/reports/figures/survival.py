@@ -53,10 +53,11 @@ _Panel = tuple[str, list[tuple[str, int]]]
 def plot(rows: ResultRows) -> Drawn | None:
     """Draw the share of trials solved by an iteration, by the Kaplan-Meier estimate with pointwise 95% bands.
 
-    Up to 12 panels and 24 curves are drawn.
+    Rows with an unknown time are left out. Up to 12 panels, and curves of up to 24 different names, are drawn.
 
     Returns:
-        The figure; None if no trial is solved, or the last iteration of every unsolved trial is unknown.
+        The figure; None if no row with known times has a solved trial, or if judged rows are left out and no other row
+        has an unsolved trial.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

@@ -27,7 +27,8 @@ def width_of(text: str, weight: str = "normal") -> float:
 def fit(text: str, width_in: float, lines: int = 1, weight: str = "normal") -> str:
     r"""Escape a text by `plain`, break it after commas and before brackets into at most `lines` lines, and cut these.
 
-    A cut line ends in an ellipsis, and is at most `width_in` wide unless a single letter is wider.
+    Lines are only broken and cut if they are wider than `width_in` inches. A cut line ends in an ellipsis, and is at
+    most that wide, unless a single letter with the ellipsis is wider.
 
     Example:
         >>> fit("one, two, three (four)", 0.5, lines=2), fit("one", 0.5)

@@ -89,7 +89,9 @@ def plot(rows: ResultRows, weights: TrialWeights | None) -> Drawn | None:
 
 
 def limits_of(matrices: Mapping[str, Matrix]) -> dict[str, float]:
-    """Return the limit of each matrix's colours, at least 1: gates share one limit, weights another.
+    """Return the limit of each matrix's colours: the greatest finite absolute value, at least 1.
+
+    Gates, whose names end in ``, G``, share one limit, and all other weights another.
 
     Example:
         >>> half, three = np.float32([[0.5]]), np.float32([[-3]])

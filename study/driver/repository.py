@@ -22,8 +22,9 @@ _TIMEOUT_S = 10
 def repository_of(spec: Spec) -> dict[str, Any]:
     """Return commit, state and remote of the repository of a study's file, as fields of a provenance.
 
-    The values are None without a repository, without git, and if git refuses to read it. A preset has no fields. A job
-    has those that the submitting machine has written into `REPOSITORY`.
+    The values are those of `read_repository`: all None without a repository, a commit or git, or if git refuses to read
+    it. A preset has no fields, nor has a study read from a store. A job has those that the submitting machine has
+    written into `REPOSITORY`.
 
     Args:
         spec: the study, as read from the user's file.
@@ -47,7 +48,8 @@ def read_repository(folder: Path, files: Sequence[str] = ()) -> dict[str, Any]:
             files don't count.
 
     Returns:
-        ``user_git_commit``, ``user_git_dirty`` and ``user_git_remote``; None for each that isn't known.
+        ``user_git_commit``, ``user_git_dirty`` and ``user_git_remote``, the address of ``origin`` without a password.
+        None for each that isn't known; all are None without a commit.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:

@@ -66,7 +66,7 @@ class Resources:
         return sum(self.slots.values())
 
     def form(self, pending: Sequence[Trial], folder: StudyStore, console: Console) -> Formed:
-        """Group trials into packs, keeping packs with a checkpoint, and packs into bundles.
+        """Group trials into packs, and packs into bundles; keep packs with a checkpoint whose trials are all pending.
 
         Args:
             pending: trials to train.
@@ -75,7 +75,7 @@ class Resources:
 
         Raises:
             InputError: if no engine trains a cell, or a newer package wrote a checkpoint.
-            StoreError: if the checkpoints can't be read.
+            StoreError: if the checkpoints can't be read, or converted to the current format.
         """
         first_notice = len(folder.notices)
         checkpointed = [trial_ids for _, trial_ids, _ in folder.checkpoints()]
@@ -154,7 +154,8 @@ def _work(engines: Engines, plan: Plan, attempt: str) -> PackWork:
 def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) -> Iterator[Resources]:
     """Yield the resources for the beginning of a study.
 
-    Own code that may end soon begins in a process beside this one. Other studies begin on their workers.
+    If `engines.may_begin_beside`, the study begins in a process beside this one, which may be quicker than starting
+    Ray. Other studies begin on the workers of `workers`.
 
     Args:
         engines: the engines that train it.
@@ -164,7 +165,8 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
 
     Raises:
         InputError: if no engine trains a cell.
-        ClusterError: as `workers` does, if the study begins on its workers.
+        ClusterError, Exception: as `workers` does, if the study begins on its workers.
+        OSError: if the process beside this one can't be started.
     """
     for sentence in (*plan.spec.family.remarks, *engines.slow_cells(), *engines.hidden_gpu()):
         console.print(sentence, style="yellow")
@@ -182,7 +184,11 @@ def first_workers(engines: Engines, plan: Plan, attempt: str, console: Console) 
 
 @contextmanager
 def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resources]:
-    """Start or join Ray, prepare the engines meanwhile, and yield the study's resources; with ``local``, without Ray.
+    """Start or join Ray, and yield the study's resources; with ``local``, without Ray.
+
+    With ``local``, this process prepares the engines. While Ray starts, another process does their long steps, such as
+    compiling. Workers of a joined cluster prepare theirs themselves. If an engine other than that of a function or
+    program trains on GPUs, a GPU is asked how many trials it trains side by side.
 
     Args:
         engines: the engines that train it.
@@ -193,6 +199,8 @@ def workers(engines: Engines, plan: Plan, console: Console) -> Iterator[Resource
         InputError: if no engine trains a cell.
         ClusterError: if Ray can't be started or reached, a node has other versions, a worker has no room, or none of
             the cluster's GPUs answers.
+        OSError: if the preparing process can't be started, or with ``local``, its lock file can't be opened.
+        Exception: with ``local``, as `Engine.prepare` raises.
     """
     with _slots(engines, console) as slots:
         # The GPUs are asked now because workers occupy them later.
@@ -250,7 +258,9 @@ def _prepare_here(engine: Engine, cell: Cell, console: Console) -> None:
 def slots_of_cluster(engines: Engines, capacity: cluster.Capacity) -> Slots:
     """Return the number of workers by kind, without zeros: on GPUs, and on the cores of machines without one.
 
-    If no GPU is used, cores of all machines count.
+    If no GPU is used, cores of all machines count. With device ``cuda``, only GPUs count. With ``cpu``, or if a cell
+    can't be trained on GPUs and the device is ``auto``, only cores do. A requested number of workers replaces the sum,
+    even if they have no room; GPUs that have room come first.
 
     Raises:
         ClusterError: if a worker has no room, and no number of workers was asked for.

@@ -30,7 +30,10 @@ _LIKELY_CAUSES = {
 
 
 def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int = RESTARTS) -> int:
-    """Run a driver, and restart it whenever it is killed.
+    """Run a driver, and restart it whenever a signal kills it, unless the signal was a request to end.
+
+    Meanwhile this process notes SIGTERM, SIGINT and SIGHUP, the requests to end, and goes on until the driver has
+    ended.
 
     Args:
         command: the driver's command, as for `subprocess.Popen`.
@@ -38,8 +41,8 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
         restarts: maximum number of restarts.
 
     Returns:
-        The driver's exit code, if it ended by itself. Otherwise 130 if it or this process got a signal to end (SIGTERM,
-        SIGINT, SIGHUP), or 1 if it was killed more than `restarts` times.
+        The driver's exit code, if it ended by itself. Otherwise 130 if such a request killed it, or reached this
+        process, or 1 if it was killed more than `restarts` times.
 
     Raises:
         OSError: if the command can't be started.

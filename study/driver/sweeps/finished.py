@@ -76,16 +76,19 @@ class FinishedRuns:
 
 
 def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
-    """Import the jobs of a Hydra multirun whose overrides match planned trials.
+    """Import the jobs of a Hydra multirun whose overrides and seeds match planned trials without a result.
+
+    If the store lacks the study, its file and code are stored, too.
 
     Args:
         plan: the plan of the study, whose file has a version.
-        path: the folder of the multirun.
+        path: the folder of the multirun, or a folder above a single one.
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version or runs another program, the multirun can't be read, or no job matches
-            one of its trials.
+        InputError: if the study has no version, has no command or runs another program; if the multirun can't be read;
+            if no job matches a trial and has readable results, unless all jobs' trials already have results; or if a
+            newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """
@@ -147,7 +150,9 @@ def _read_folder(folder: Path, engine: ProgramEngine) -> tuple[_Steps, bool]:
 
 
 def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> FinishedRuns:
-    """Import completed Optuna trials whose parameters and seeds match planned trials.
+    """Import completed Optuna trials whose parameters and seeds match planned trials without a result.
+
+    If the store lacks the study, its file and code are stored, too.
 
     Args:
         plan: the plan of the study, whose file has a version.
@@ -156,8 +161,9 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version, is a search or has other metrics; if `storage` can't be read or holds a
-            password; or if no Optuna trial matches one of the study's trials.
+        InputError: if the study has no version, has neither a command nor a function, is a search or has other metrics;
+            if `storage` or its study can't be read, or `storage` holds a password; if no Optuna trial matches one of
+            the study's trials; or if a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """

@@ -41,13 +41,13 @@ class HydraJob:
 
     @property
     def seed_key(self) -> str:
-        """Key of the seed: an override's, or else the configuration's; empty without one."""
+        """Key of the seed: an override with a seed's name, else such an integer in the configuration; else empty."""
         keys = [key for key in self.overrides if re.split(r"[./]", key.lstrip("+"))[-1] in SEEDS]
         return next(iter(keys), "") or _seed_in(self.config)
 
     @property
     def seed(self) -> int | None:
-        """The job's seed; None unless it is a whole number."""
+        """The job's seed; None without one, or if it isn't an integer."""
         value: Any = self.overrides.get(self.seed_key)
         if self.seed_key not in self.overrides:
             value = self.config if self.seed_key else None
@@ -66,13 +66,13 @@ def _seed_in(config: Mapping[str, Any], before: str = "") -> str:
 
 
 def read_jobs(path: Path) -> list[HydraJob]:
-    """Read the jobs of a multirun, in their order.
+    """Read the jobs of a multirun, in the order of their numbers.
 
     Args:
         path: folder of the multirun, or a folder above a single one.
 
     Raises:
-        InputError: if there isn't exactly one multirun, it has no jobs, a file can't be read, or seeds aren't valid.
+        InputError: if there isn't exactly one multirun, it has no jobs, or a file can't be read or isn't Hydra's.
     """
     if not path.is_dir():
         raise InputError(f"no such folder: {path}; give the folder of a multirun, such as multirun/2026-01-31/12-00-00")
@@ -103,6 +103,8 @@ def _job(folder: Path) -> HydraJob:
 def override_of(text: str) -> tuple[str, Any] | None:
     """Return the key and the value of an override; None if it sets nothing, such as ``~optimizer``.
 
+    A value that is true, false, a finite number or a list of JSON becomes one; any other is the text, with its quotes.
+
     Example:
         >>> override_of("+model.width=8"), override_of("name='a b'"), override_of("~optimizer")
         (('+model.width', 8), ('name', "'a b'"), None)
@@ -124,14 +126,16 @@ def _value(text: str) -> Any:
 
 
 def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
-    """Read a multirun of Hydra.
+    """Read a multirun of Hydra as a sweep: a grid if its jobs are all combinations of their values, else points.
 
     Args:
         path: folder of the multirun, or a folder above a single one.
         folder: folder of the study file.
 
     Raises:
-        InputError: if there isn't exactly one multirun, it has no jobs, or a file can't be read.
+        InputError: if there isn't exactly one multirun, it has no jobs, a file can't be read or isn't Hydra's, or
+            overrides of the seed have a number below 0 or no whole number.
+        OSError: if a job's log can't be read.
     """
     jobs = read_jobs(path)
     first = jobs[0]

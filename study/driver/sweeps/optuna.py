@@ -14,7 +14,7 @@ _TRIALS_PER_VALUE = 3
 
 
 def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool = False) -> Sweep:
-    """Read a study of Optuna.
+    """Read a study of Optuna as a sweep: a search of its ranges, or the points of its trials.
 
     Args:
         storage: the database's URL, such as ``sqlite:///optuna.db``, or the path of a journal file.
@@ -23,7 +23,7 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
 
     Raises:
         InputError: if the storage or study doesn't exist or can't be read, `name` is None although there are several,
-            the study has no trials, a seed isn't valid, or `storage` holds a password.
+            no trial has parameters, a seed isn't valid, or `storage` holds a password.
     """
     check_no_secret(storage, "--from-optuna")
     study = read_optuna_study(storage, name)

@@ -67,7 +67,10 @@ class Sweep:
 
     @property
     def first_values(self) -> dict[str, Any]:
-        """One value of each hyperparameter: that of `example`, or else its first or lowest one."""
+        """One value of each hyperparameter: that of `example`, or else its first or lowest one.
+
+        Of `points`, they are those of the first point.
+        """
         conditional = {name for name, value in self.fixed.items() if isinstance(value, dict) and "when" in value}
         first = {name: value["value"] if name in conditional else value for name, value in self.fixed.items()}
         for name, domain in (self.grid | self.ranges).items():
@@ -80,7 +83,10 @@ class Sweep:
         )
 
     def add(self, domains: Mapping[str, Domain]) -> dict[str, str]:
-        """Add hyperparameters, and return their names in the study file; the seed's is ``seed``.
+        """Add hyperparameters, and return their names in the study file; the first one named like a seed is ``seed``.
+
+        The values of ``seed`` become `seeds`. A single choice of another one becomes fixed. Several choices are a range
+        if there is a sampler, else part of the grid.
 
         Args:
             domains: values of the hyperparameters, by the tool's names.
@@ -103,7 +109,8 @@ class Sweep:
 
         Args:
             paths: the tool's names.
-            has_seed: whether the seed is known already; otherwise the first hyperparameter named like a seed is taken.
+            has_seed: whether the seed is known already; otherwise the first hyperparameter named like a seed is called
+                ``seed``, without a note.
         """
         names: dict[str, str] = {}
         for path in paths:
@@ -148,7 +155,9 @@ class Sweep:
         self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
 
     def search_table(self, objectives: Sequence[str]) -> dict[str, Any]:
-        """Return the study file's `search`, with several seeds for each candidate.
+        """Return the study file's `search`, with up to 12 candidates, each with up to 5 first seeds.
+
+        There are fewer seeds if `seeds` or `trials` are fewer, and fewer candidates if `trials` don't suffice.
 
         Args:
             objectives: names of the metrics, at least one.
@@ -186,8 +195,11 @@ def range_of(
         high: the greatest.
         step: the step between values; None for any number.
         name: the hyperparameter's name.
-        notes: list for a note on steps that are left out.
+        notes: list for a note on steps other than 1 that are left out; None for no note.
         is_log: whether the scale is logarithmic.
+
+    Raises:
+        OverflowError: if an integer is too large for a float.
     """
     if low == high:
         return {"choices": [low]}
@@ -221,7 +233,8 @@ def study_of_sweep(
     """Return the text of a study file for a sweep.
 
     A function, or the program in `command`, is tried once to find the metrics; the sweep's own program only if finished
-    runs don't show them. Without any, the command is a placeholder, ``TODO``. More notes are added to the sweep.
+    runs don't show them. Without any, the command is a placeholder, ``TODO``. Notes, and values of the command's other
+    arguments, are added to the sweep.
 
     Args:
         name: the study's name.
@@ -231,10 +244,11 @@ def study_of_sweep(
         command: the program that a trial runs, in place of the sweep's; None for the sweep's.
 
     Raises:
-        InputError: if the function or the program in `command` doesn't exist or fails, or `command` is empty, can't be
-            split into words or needs a shell.
-        ValueError: if the sweep's seeds aren't valid, such as negative ones of a multirun.
-        KeyError: if `command` has a placeholder of a hyperparameter that the sweep lacks.
+        InputError: if the function or the program in `command` doesn't exist, fails or lacks an argument, or `command`
+            is empty, can't be split into words, needs a shell or has a placeholder of a hyperparameter that the sweep
+            lacks.
+        ValueError: if the sweep's seeds aren't valid, such as negative ones of Optuna's trials, and a program is tried
+            or the study is a search.
         OSError: if the cache of code can't be written.
     """
     keys, metrics, remarks = _call_lines(name, sweep, folder, train, command)
@@ -322,7 +336,7 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML or JSON file.
 
     Raises:
-        InputError: if it can't be read, or isn't valid YAML.
+        InputError: if it can't be read, is empty, or isn't valid YAML.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -19,12 +19,14 @@ _ARGUMENTS = {
 def sweep_of_tune(path: Path) -> Sweep:
     """Read a ``param_space`` of Ray Tune, with spaces as tables such as ``{"uniform": [0, 1]}``.
 
+    Other tables are nested hyperparameters, and other values are fixed.
+
     Args:
         path: path of the JSON file.
 
     Raises:
-        InputError: if the file can't be read or isn't a table with entries, a space is unknown or its arguments are
-            wrong, or a seed isn't valid.
+        InputError: if the file can't be read or isn't a table with entries, a space's name looks misspelt or its
+            arguments are wrong, or a seed isn't valid.
     """
     content = read_yaml(path)
     if not isinstance(content, Mapping) or not content:

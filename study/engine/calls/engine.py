@@ -105,6 +105,7 @@ class CallEngine(Engine):
         """Return the arguments of a trial's call.
 
         `is_stopped_at` is None unless the engine has `pruning` and `rungs`, and `pruning` applies to the seed.
+        `iterations` is None if the cell's is 0.
         """
         is_stopped_at = None
         if self.pruning is not None and self.rungs is not None and self.pruning.applies_to(trial.seed):

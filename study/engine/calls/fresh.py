@@ -70,8 +70,8 @@ class FreshProcess:
             timeout_s: seconds that it may take; None for no limit.
 
         Raises:
-            FreshCallError: if the call failed, its process ended, or it took longer than `timeout_s`. After a timeout,
-                no other call can be made.
+            FreshCallError: if the call failed or its value isn't JSON, its process ended, or it took longer than
+                `timeout_s`. After a timeout, no other call can be made.
             TypeError: if the arguments aren't JSON.
         """
         self._send(True, function, arguments)

@@ -48,7 +48,7 @@ def main() -> None:
 def guard_function(connection: int, end: int) -> None:
     """Fork a process, such as a trial; at its end kill all it has started, and write its exit code (-N for signal N).
 
-    The process is killed once the input of this one is closed.
+    The process is killed once the input of this one is closed. Off Linux, only its process group is killed.
 
     Args:
         connection: file descriptor of the process's connection to its worker.
@@ -97,7 +97,10 @@ class Programs:
         self._is_closed = False
 
     def serve(self) -> None:
-        """Execute commands until the socket is closed and the last program has ended."""
+        """Execute commands until the socket is closed and the last program has ended.
+
+        When the socket is closed, a running program gets SIGTERM, and is killed `GRACE_S` seconds later.
+        """
         ended, wake = os.pipe()
         for descriptor in (ended, wake):
             os.set_blocking(descriptor, False)

@@ -82,7 +82,11 @@ class TrialOutput:
 
     @property
     def descriptor(self) -> int:
-        """File descriptor of the log; the first access opens it."""
+        """File descriptor of the log; the first access opens it. It is -1 once the log is closed.
+
+        Raises:
+            OSError: if the process that writes the log can't be started or reached.
+        """
         if self._pump is None:
             self._pump = _pump()
             self._descriptor = self._pump.open(self._log)
@@ -103,6 +107,9 @@ class TrialOutput:
         """Log all output within the context; if the output is shared, only that of Python.
 
         The first use replaces `sys.stdout` and `sys.stderr`; the caller restores them.
+
+        Raises:
+            OSError: if the output isn't shared and the log can't be opened.
         """
         if self._streams is None:
             self._streams = (self._stream(sys.stdout), self._stream(sys.stderr))
@@ -126,7 +133,7 @@ class TrialOutput:
     def last_lines(self) -> list[str]:
         """Return at most 60 lines from the log's last 20,000 bytes, without trailing empty lines; empty without output.
 
-        Text that couldn't be written to the log is included.
+        Before `close`, the end of the text that couldn't be written to the log is included.
         """
         lost = self._pump.wait() if self._pump is not None and not self.is_closed else ""
         text = ""

@@ -174,7 +174,10 @@ class CallPack(Training):
         )
 
     def checkpoint(self) -> Checkpoint:
-        """Copy out the records of the ended trials, and the saved state of the running one."""
+        """Copy out the records of the ended trials, and the saved state of the running one, if it has saved any.
+
+        A state that can't be copied fails its trial.
+        """
         arrays = {f"{_RECORD}{i}": _array_of(record) for i, record in enumerate(self._records)}
         call = self._call_checkpoint if self._call is None else self._call.checkpoint()
         arrays |= {_CALL + name: array for name, array in (call or {}).items()}
@@ -188,7 +191,7 @@ class CallPack(Training):
         )
 
     def finish(self) -> tuple[list[Result], list[Curve], list[Weights]]:
-        """Return each trial's result, the curves of trials with steps or undeclared numbers, and no weights.
+        """Return each trial's result, the curves of trials that report steps or undeclared numbers, and no weights.
 
         Raises:
             ValueError: if a trial hasn't ended.

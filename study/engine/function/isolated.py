@@ -84,7 +84,7 @@ class IsolatedTraining(TrialCall):
         The first call starts the process. A trial that exceeds its time limit fails, and is killed.
 
         Raises:
-            OSError: if the trial's folder or process can't be created.
+            OSError: if the trial's folder, log or process can't be created.
             TypeError: if a hyperparameter isn't JSON data.
             StoreError: if values at rungs can't be read or stored.
         """

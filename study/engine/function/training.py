@@ -100,6 +100,7 @@ class FunctionTraining(TrialCall):
 
         Raises:
             StoreError: if values at rungs can't be read or stored.
+            OSError: if the trial's log can't be opened.
         """
         with self._own_process_state():
             began = now = time.perf_counter()

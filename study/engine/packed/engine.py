@@ -75,7 +75,7 @@ class PackedEngine(Engine):
     devices = ("cpu", "cuda")
 
     def prepare(self, cell: Cell) -> None:
-        """Unpack the code and build a module, to find errors before a trial begins.
+        """Unpack the code and the data, and build a module, to find errors before a trial begins.
 
         Raises:
             InputError: if the code or the data can't be loaded, or the task can't be made or learned by the model.
@@ -114,7 +114,7 @@ class PackedEngine(Engine):
             None without a GPU, without room for a few trials, or unless `layouts` proves that they train side by side.
 
         Raises:
-            InputError: if they can't be trained there.
+            InputError: if the code or the data can't be loaded, or the trials can't be trained there.
             OSError: if the copy of the code or the data can't be written.
             ValueError: if a value of the cell is invalid.
         """
@@ -142,7 +142,7 @@ class PackedEngine(Engine):
     def prove(self, cell: Cell, *, device: str = "cpu", trials: int | None = None, is_compiled: bool = False) -> Proof:
         """Test a cell's trials for the same bits in all packs on a device; return the proof.
 
-        If the bits differ, the proof is for trials one by one, with the reason.
+        If the bits differ, or for a pack of one trial, the proof is for trials one by one, with the reason.
 
         Args:
             cell: the cell whose recipe is proven.
@@ -151,7 +151,8 @@ class PackedEngine(Engine):
             is_compiled: whether XLA is to compile updates on the CPU, if bits are the same in all packs.
 
         Raises:
-            InputError: if they can't be trained at all, or a trial doesn't repeat itself.
+            InputError: if the code or the data can't be loaded, the trials can't be trained at all, or a trial doesn't
+                repeat itself.
             OSError: if the copy of the code or the data can't be written.
             ValueError: if a value of the cell is invalid.
             torch.OutOfMemoryError: if a GPU has no room for the pack.
@@ -170,15 +171,17 @@ class PackedEngine(Engine):
     def proven(self, cells: Iterable[Cell], layouts: Mapping[str, str]) -> PackedEngine:
         """Return this engine with the layouts of the cells' recipes, proving those that aren't known.
 
-        If JAX is installed, XLA compiles the updates of recipes that train long enough to gain by it. This depends on
-        the study alone, so that trials have the same bits when it is trained again.
+        The proofs are for the CPU. If JAX is installed, XLA compiles the updates of recipes that train long enough to
+        gain by it, unless they are known already or can't be compiled. The study alone decides what is long enough, so
+        that trials have the same bits when it is trained again.
 
         Args:
             cells: the cells.
             layouts: known layouts, by recipe.
 
         Raises:
-            InputError: if a recipe can't be trained.
+            InputError: if the code or the data can't be loaded, a recipe can't be trained, or a trial doesn't repeat
+                itself.
             OSError: if the copy of the code or the data can't be written.
             ValueError: if a value of a cell is invalid.
         """
@@ -339,7 +342,7 @@ def proof_of(layout: str) -> Proof:
 
     Raises:
         ValueError: if the text isn't JSON of an object.
-        TypeError: if the object isn't a proof.
+        TypeError: if the object has no reason, and a key that isn't of a proof.
     """
     content = json.loads(layout)
     if not isinstance(content, dict):

@@ -118,7 +118,9 @@ class Members(ABC):
                 self.iteration += 1
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about `for_s` seconds, 1 to `most` times, by default once; return the number.
+        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates.
+
+        Unless a subclass overrides it, it makes one update.
 
         Raises:
             ValueError, Exception: as `update` does.
@@ -127,7 +129,9 @@ class Members(ABC):
         return 1
 
     def gradients(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the gradients of the next update by parameter, without making it, each [trials, ...].
+        """Return the gradients of the next update by parameter, before clipping, each [trials, ...].
+
+        Weights don't change. Buffers, such as running statistics, may change as in an update.
 
         Raises:
             ValueError: if the task's loss isn't a scalar.

@@ -51,7 +51,7 @@ class _Packed(torch.autograd.Function):
 def side_by_side(module: nn.Module) -> None:
     """Make a module's pack layers compute with their own axis of trials.
 
-    The module then works only within `torch.func.vmap`.
+    A module with pack layers then works only within `torch.func.vmap`.
 
     Example:
         >>> from torch.func import vmap

@@ -27,9 +27,9 @@ def statistics_columns(summaries: Sequence[Summary], named_metrics: Collection[s
     """Describe the statistics columns of cells.csv by name; they follow cell_id, labels and hyperparameters.
 
     Only columns that the rows can fill are included. Rates and counts of solved and unsolved trials need a success
-    criterion; times need a known time to success, or a known censoring time; seconds need a criterion or a measured
-    time. The count of stopped trials needs such a trial; so does that of finished trials if there are rates.
-    Metrics of series are only in series.csv, except the main metric and named ones.
+    criterion; times, and counts of trials that ended early, need a known time to success, or a known censoring time;
+    seconds need a criterion or a measured time. The count of stopped trials needs such a trial; so does that of
+    finished trials if there are rates. Metrics of series are only in series.csv, except the main metric and named ones.
 
     Args:
         summaries: the rows.
@@ -65,7 +65,7 @@ _TYPES = {
 
 
 def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: Collection[str] = ()) -> DataRows:
-    """Make one row per cell: id, labels (``label_AXIS``), hyperparameters and statistics.
+    """Make one row per cell: id, labels (``label_AXIS``), task, model, hyperparameters and statistics.
 
     A hyperparameter with a statistic's name becomes ``NAME (hyperparameter)``.
 
@@ -121,8 +121,12 @@ def to_csv(rows: DataRows) -> str:
 def to_parquet(rows: DataRows) -> bytes:
     """Return rows as a Parquet file with the schema's types; missing values are null.
 
+    A fraction in a column of integers is cut to an integer.
+
     Raises:
         pyarrow.ArrowException: if a value doesn't fit its column's type.
+        OverflowError: if an integer doesn't fit 64 bits.
+        UnicodeEncodeError: if a text isn't Unicode.
     """
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows.records, rows.schema), sink, compression="zstd")
@@ -130,10 +134,11 @@ def to_parquet(rows: DataRows) -> bytes:
 
 
 def tests_rows(contrasts: Contrasts) -> list[dict[str, Any]]:
-    """Return one mapping per test, with the columns of tests.csv.
+    """Return one mapping for each trend, coefficient of a regression, finding and log-rank test, in this order.
 
-    Estimates are those of findings, or odds ratios of the regression. If means are compared, the tests of all metrics
-    are included.
+    Its keys are columns of tests.csv; those that it doesn't use are absent. Findings without a test are included, with
+    the reason. If means are compared, findings by each other single metric of all ended trials follow those by the main
+    metric.
     """
     rows: list[dict[str, Any]] = [
         {"test": "Cochran-Armitage" if t.seeds is None else "paired trend", "metric": t.metric}

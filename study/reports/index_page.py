@@ -112,7 +112,8 @@ class IndexEntry:
     def training(self) -> Sequence[str]:
         """One line for each cell that the heartbeat lists as training, and a line that counts the others, if any.
 
-        A line has the number of trials, and the progress and the metric's mean if known. Empty without a heartbeat.
+        A line has the cell's name, unless the study has only one cell, and the number of its trials; the progress and
+        the metric's mean follow if known. Empty without a heartbeat.
         """
         beat = self.heartbeat
         if beat is None:
@@ -179,7 +180,7 @@ def write_index(path: Path, index: StoreIndex, at: datetime) -> Path:
 
     Raises:
         InputError: if the file exists and isn't an index.
-        OSError: if it can't be written.
+        OSError: if it can't be read or written.
     """
     if path.exists() and _OURS.encode() not in path.read_bytes()[:_HEAD_BYTES]:
         raise InputError(f"{path} isn't an index of studies, so it isn't overwritten: move it away")

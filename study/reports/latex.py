@@ -53,13 +53,15 @@ def latex(rows: ResultRows, *, command: str, names: Sequence[str] = ()) -> str:
     """Return the table of results as a tabular, ready to be put into a table environment.
 
     Args:
-        rows: the summaries, in order. With several keys, neighbours with equal first values are grouped under one rule.
+        rows: the summaries, in order. With several keys, rows with equal first values are grouped under one rule, if
+            all of them are neighbours.
         command: the command that makes the file again.
         names: the statistics to write, named as in cells.csv, in this order. Empty for the usual ones that fit a
             column of a two-column paper, or for all usual ones beside published numbers.
 
     Raises:
-        InputError: if a statistic doesn't exist, or a package's vocabulary can't be imported.
+        InputError: if the table has no such statistic, a package's vocabulary can't be imported, or two packages offer
+            one of the same name.
     """
     written = {column.name: column for column in table.summaries_table(rows, is_full=True).columns[len(rows.keys) :]}
     usual, keys = _usual_columns(rows, written), key_columns(rows, range(len(rows.values)))
@@ -95,7 +97,7 @@ def latex_value(key: str, value: Any, text: str | None = None) -> str:
     Args:
         key: the hyperparameter or column.
         value: the value to typeset.
-        text: the text of the value in other tables; None for the usual one.
+        text: the text of the value in other tables; None for the usual one. A LaTeX symbol of the value replaces it.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
@@ -135,16 +137,16 @@ def key_columns(rows: ResultRows, indices: Iterable[int]) -> list[Column]:
 def number_column(
     column: Column, title: str, below: str = "", *, unit: str = "", is_rate: bool = False, is_scaled: bool = True
 ) -> Column:
-    """Typeset a column of numbers from another table.
+    """Typeset a column of numbers from another table; its best estimates are bold.
 
     Args:
-        column: the column; its texts are counts, estimates, which may end in `` up to LIMIT``, or an en dash.
+        column: the column; its texts are counts, estimates, or an en dash. `` up to LIMIT`` after an estimate is kept.
         title: the title, as plain text.
         below: the column's own title below a shared one, as plain text.
         unit: the unit, as plain text.
         is_rate: whether to write percentages.
-        is_scaled: whether a power of ten that all numbers share moves to the unit; thousands and smaller numbers are
-            then all in thousands.
+        is_scaled: whether a power of ten that all numbers share moves to the unit, except in columns of counts;
+            thousands and smaller numbers are then all in thousands.
     """
     powers = {_power(text) for text in column.texts if text != words.NONE and "∞" not in text.partition(" ")[0]}
     # Columns with thousands and smaller numbers are scaled to thousands.
@@ -163,7 +165,7 @@ def number_column(
 
 
 def heading(text: str) -> str:
-    r"""Typeset a title; it is capitalised unless it is a symbol or an identifier.
+    r"""Typeset a title; it is capitalised unless it has at most two characters, or an underscore.
 
     Example:
         >>> heading("success rate"), heading("h"), heading("batch_size")
@@ -217,11 +219,12 @@ def _more_columns(rows: ResultRows, written: Mapping[str, Column], usual: Collec
 def estimate(text: str, is_best: bool = False, is_rate: bool = False, power: int | None = None) -> str:
     r"""Typeset an estimate written by `study.words`, with the distances to the ends of its interval.
 
-    If the interval doesn't contain the estimate, or has an infinite end, its ends are typeset instead.
+    If the interval doesn't contain the estimate, or has an infinite end, its ends are typeset instead. Plus signs are
+    left out.
 
     Args:
-        text: the estimate, and its interval in brackets if it has one.
-        is_best: whether to set it in bold.
+        text: the estimate, and its interval in brackets if it has one; or an en dash.
+        is_best: whether to set the estimate in bold, without its interval.
         is_rate: whether to write a percentage, without the sign.
         power: the power of ten in the column's unit; None to write the estimate's own.
 

@@ -22,8 +22,12 @@ def markdown(findings: Findings, figures: Sequence[Drawn] = (), parts: Parts | N
 
     Args:
         findings: the findings.
-        figures: the drawn figures; those that sections name are linked as PNG files.
-        parts: collects the sections that fail; None to raise.
+        figures: the drawn figures. Those that shown sections name, and the first of those that no section names, are
+            linked as PNG files.
+        parts: as for `sections`.
+
+    Raises:
+        InputError: as for `sections`.
     """
     titles = {figure.name: figure.title for figure in figures}
     lines = [f"# {_escape(findings.name)}", _escape(findings.question), _escape(findings.headline)]

@@ -39,7 +39,10 @@ def names_to_show(rows: ResultRows, *, is_narrow: bool = False) -> list[str]:
 
 
 def titles_of_solved(rows: ResultRows) -> list[str]:
-    """List the titles of the statistics of solved trials: times to success, then single metrics."""
+    """List the titles of the statistics of solved trials: "solved at" if times are known, then single metrics.
+
+    Without success rates, there are none.
+    """
     metrics = rows.single_metrics.items() if rows.has_rates else ()
     return [
         *(["solved at"] if rows.has_times else []),
@@ -61,7 +64,7 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
         rows: the rows.
         name: the metric's name, a key of `rows.metrics`.
         most: the number of rows to lay out; None for all.
-        is_narrow: whether it is for a terminal.
+        is_narrow: whether it is for a terminal, without beta intervals.
     """
     metric = rows.metrics[name]
     summaries = [s.metrics.get(name, MetricSummary(metric=metric)) for s in rows.summaries]
@@ -82,7 +85,8 @@ def columns(rows: ResultRows, name: str, most: int | None = None, *, is_narrow: 
 def numbers(metrics: Mapping[str, MetricSummary]) -> dict[str, float | None]:
     """Return a row's values of the columns in `columns.of_metric`, from the summaries of its metrics by name.
 
-    Columns that a metric doesn't use, and missing numbers, are None.
+    The number of trials is always given, as ``NAME_trials``. Other columns that a metric doesn't use, and missing
+    numbers, are None.
     """
     row: dict[str, float | None] = {}
     for name, summary in metrics.items():

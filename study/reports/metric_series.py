@@ -35,7 +35,10 @@ def _summaries(rows: ResultRows, name: str) -> list[MetricSummary]:
 
 
 def places_to_show(series: MetricSeries, most: int = _MOST_PLACES) -> dict[str, float]:
-    """Return up to `most` evenly spaced places of a series by metric: the first one, and from two on the last one."""
+    """Return up to `most` places of a series by metric, at equal steps in their order.
+
+    The first place is included and, if `most` is at least two, the last one.
+    """
     at = dict(zip(series.metrics, series.places, strict=True))
     return {name: at[name] for place in spread(len(at), most) for name in [list(at)[place]]}
 

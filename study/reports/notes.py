@@ -16,7 +16,11 @@ def times_notes(rows: ResultRows) -> list[str]:
     """Note rows with trials that ended unsolved before the restriction time of the mean time to success.
 
     Returns:
-        A note with these rows, and one with those that have no mean time for this reason; empty without such trials.
+        A note with these rows, then, if any have no mean time for this reason, a note with those; empty without such
+        trials. A note names up to eight rows and counts the others.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     early = [(row, s) for row, s in enumerate(rows.summaries) if s.ended_early]
     if not early:
@@ -36,8 +40,12 @@ def times_notes(rows: ResultRows) -> list[str]:
 def metric_notes(rows: ResultRows) -> list[str]:
     """Note rows with trials that ended without a finite value of a metric, so that its means omit them.
 
-    Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. Of a series,
-    the place with the fewest values counts. Metrics that the same number of trials of the same rows lack share a note.
+    Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. A series counts as
+    one metric, in each row with the values at the place that has the fewest. Metrics that the same number of trials of
+    the same rows lack share a note. A note names up to eight rows and three metrics, and counts the others.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     titles: dict[tuple[str, str], list[str]] = {}
     single = {words.metric_title(name, metric): {name: metric} for name, metric in rows.single_metrics.items()}

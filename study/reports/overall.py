@@ -18,6 +18,7 @@ _MOST_OTHERS = 5
 def overall_table(overall: Overall) -> TextTable:
     """Lay out one row for each method: interquartile mean, and probabilities of being better than other methods.
 
+    Each row also has the number of seeds and, if any method has such trials, the number of trials without a number.
     With more than five methods, each is compared only with the best one.
     """
     methods, write = overall.methods, words.metric_notation(overall.metric)

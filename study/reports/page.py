@@ -38,7 +38,10 @@ def page(report: Report, figures: Sequence[Drawn], parts: Parts | None = None) -
     Args:
         report: the report's content.
         figures: the report's figures.
-        parts: collects the sections that fail, and holds earlier failures; None to raise.
+        parts: as for `study.reports.sections.sections`.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     rows, trials, names = report.rows, report.trials, [figure.name for figure in figures]
     return _template().render(

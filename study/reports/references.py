@@ -23,7 +23,13 @@ _TITLES: dict[Kind, str] = {"mean": "bound of the mean", "prediction": "predicti
 
 
 def reference_notes(rows: ResultRows, findings: ReferenceFindings) -> list[str]:
-    """List notes on the bounds, their references and those that were dropped, and on questions without a bound."""
+    """List notes on the bounds, their references and those that were dropped, and on questions without a bound.
+
+    Questions whose references aren't a row are skipped. A note names up to eight questions and counts the others.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     row_of = _rows_of(rows)
     known, unknown = [], []
     for cell, references in findings.references.items():
@@ -94,7 +100,7 @@ def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int,
 
 
 def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
-    """Lay out one row for each row of the study and metric of success: both bounds, and the rates within them.
+    """Lay out one row for each row of the study and metric with a reference bound: trials, both bounds, rates within.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
@@ -115,9 +121,9 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
 
 
 def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str, Any]]:
-    """Return one mapping for each row of the study, metric of success and kind of bound, as in bounds.csv.
+    """Return one mapping for each row of the study, metric with a reference bound and kind of bound, as in bounds.csv.
 
-    Metrics of the same series that don't decide success follow.
+    Metrics of the same series that don't decide success follow. Without enough references, ``passed`` is 0.
     """
     success, along = findings.criterion.higher_is_better, findings.along
     every = [(findings, *line) for line in _lines(rows, findings)]
@@ -142,7 +148,7 @@ def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str,
 
 
 def bounds_latex(rows: ResultRows, findings: ReferenceFindings, *, command: str) -> str:
-    """Write the table of bounds as a tabular, with the judging bound alone if both don't fit a paper's column.
+    """Return the table of bounds as a tabular, with the judging bound alone if both don't fit a paper's column.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

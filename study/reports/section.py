@@ -55,7 +55,10 @@ class Section:
     has_trials: bool = False
 
     def with_figures(self, drawn: Sequence[str]) -> Section | None:
-        """Return the section without figures that weren't drawn; None if it has no content left."""
+        """Return the section without figures that weren't drawn, and without parts that have no content.
+
+        None if no content is left; a title isn't content.
+        """
         parts = [part for child in self.parts if (part := child.with_figures(drawn)) is not None]
         section = replace(self, figures=[name for name in self.figures if name in drawn], parts=parts)
         has_content = section.items or section.details or section.table or section.sentences or section.code

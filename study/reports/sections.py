@@ -36,9 +36,14 @@ def sections(findings: Findings, parts: Parts | None = None, figures: Sequence[s
 
     Args:
         findings: the findings; a `Report` adds the sections that only a page shows.
-        parts: collects the sections that fail, and holds earlier failures for the notes; None to raise.
+        parts: collects the sections that fail, and holds earlier failures for the notes; None to raise. A StudyError is
+            raised in any case.
         figures: the names of the drawn figures. The first that no section names comes before all sections but warnings,
             the others in a section of their own.
+
+    Raises:
+        InputError: if the table of results has no such statistic as `findings.columns` names, a package's vocabulary
+            can't be imported, or two packages offer one of the same name.
     """
     main_sections = _make_sections(_MAKERS, findings, parts, figures)
     placed = {name for section in main_sections for name in section.every_figure()}
@@ -64,6 +69,9 @@ def brief_sections(findings: Findings, parts: Parts | None = None) -> list[Secti
     Args:
         findings: the findings.
         parts: as for `sections`.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     return _make_sections(_BRIEF, findings, parts, [])
 

@@ -14,7 +14,11 @@ from study.summaries.rows import ResultRows
 
 
 def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable:
-    """Lay out one row for each cell, quantity and source."""
+    """Lay out one row for each cell, quantity and source, with its share of the variance.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     lines = [(row_shares, part) for row_shares in shares for part in row_shares.parts]
     names = [name_of(rows, row_shares.row) for row_shares, _ in lines]
     columns = (
@@ -27,7 +31,11 @@ def sources_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable
 
 
 def name_of(rows: ResultRows, row: int) -> str:
-    """Name a row; a study's only row has the name of its model, or an empty name if it isn't a cell."""
+    """Name a row; one without values of its keys has the name of its model, or an empty name if it isn't a cell.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     summary = rows.summaries[row]
     return rows.name(row) or (summary.cell.model if isinstance(summary, CellSummary) else "")
 
@@ -35,10 +43,14 @@ def name_of(rows: ResultRows, row: int) -> str:
 def next_table(rows: ResultRows, shares: Sequence[SourceShares]) -> TextTable | None:
     """Lay out each cell's standard error of the success rate now, and after 100 more trials.
 
-    These have new seeds of the first source, of the second, or of both; each case is a column.
+    These have new seeds of the first source, of the second, or of both; each case is a column. Cells without shares of
+    success, or whose seeds can't grow, are left out.
 
     Returns:
         The table; None without shares of success, or if no more seeds can be asked for.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     growing = [row_shares for row_shares in shares if row_shares.quantity == SUCCESS and row_shares.can_grow]
     if not growing:

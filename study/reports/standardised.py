@@ -16,7 +16,14 @@ _MOST_UNSEEN = 0.05
 
 
 def rates_table(rows: ResultRows, standardisation: Standardisation) -> TextTable:
-    """Lay out the raw and the standardised rate, one row for each row with judged trials."""
+    """Lay out the raw and the standardised rate, one row for each row with judged trials.
+
+    Trials without the covariate have a column if there are any. So has the share of starts at levels without a trial,
+    if it is above 5% in any row.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     rates = standardisation.rates
     columns = [
         names_column("row", [rows.name(rate.row) or "all" for rate in rates]),
@@ -41,7 +48,10 @@ def rates_table(rows: ResultRows, standardisation: Standardisation) -> TextTable
 
 
 def differences_table(standardisation: Standardisation) -> TextTable | None:
-    """Lay out the raw and the standardised difference of success rates of each pair of rows; None without pairs."""
+    """Lay out the raw and the standardised difference of success rates of each pair of rows; None without pairs.
+
+    Pairs are those that the report compares row by row, if both rows have a standardised rate.
+    """
     pairs = standardisation.differences
     if not pairs:
         return None
@@ -73,7 +83,7 @@ def note(standardisation: Standardisation) -> str:
 
 
 def cautions(standardisation: Standardisation) -> list[str]:
-    """List warnings: rows without a standardised rate, and comparisons that may be unfair."""
+    """List warnings: rows without a standardised rate, and comparisons that may be unfair; empty without either."""
     lacking = "Rows whose trials share seeds, and rows without a number, have no standardised rate."
     unfair = (
         f"This is a fair comparison only if {standardisation.covariate} is determined before the methods differ: "

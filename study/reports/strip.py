@@ -61,13 +61,16 @@ class Strip:
 def strip(rows: ResultRows) -> Strip | None:
     """Draw each row's success rate with its interval, or without rates the mean of the main metric.
 
-    Rates are drawn from 0 to 1, means between the lowest and the highest end of an interval.
+    Rates are drawn from 0 to 1, means between the lowest and the highest finite mean or end of an interval.
 
     Args:
         rows: the results of the trials.
 
     Returns:
-        The strip; None if no row has a number.
+        The strip; None if no row has a finite number.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     if rows.has_rates:
         rates = [(s.success_rate if s.judged else None, s.success_rate_interval) for s in rows.summaries]

@@ -39,12 +39,13 @@ def summaries_table(
     """Lay out one row a summary: its keys, then the statistics, with any numbers of the published estimators.
 
     Rows that lack trials are marked. Columns without information are left out: counts (diverged, failed) that are all
-    zero, unmeasured seconds, and success rates without a success criterion.
+    zero, unknown times, unmeasured seconds, and success rates without a success criterion. Without one, the count of
+    finished trials is left out, too.
 
     Args:
         rows: the summaries, in order.
         is_narrow: whether to omit, for a terminal, the restricted mean, seconds to success, beta intervals of metrics,
-            and all but the means of the first few metrics of ended trials.
+            all statistics of metrics but means, and all but the first three metrics of ended trials.
         most: the number of rows to lay out; None for all.
         is_full: whether to include counts that are all zero, and times that repeat others.
 
@@ -93,10 +94,12 @@ def chosen_table(rows: ResultRows, names: Sequence[str]) -> TextTable:
 
     Args:
         rows: the summaries, in order.
-        names: names of statistics, as in cells.csv; empty for those of `summaries_table`.
+        names: the names of columns of the full `summaries_table`, as in cells.csv; a name without its statistic, such
+            as ``solved_at``, stands for all of them. Empty for the usual columns.
 
     Raises:
-        InputError: if a statistic doesn't exist, or a package's vocabulary can't be imported.
+        InputError: if that table has no such column, a package's vocabulary can't be imported, or two packages offer
+            one of the same name.
     """
     if not names:
         return summaries_table(rows)
@@ -156,6 +159,9 @@ def _times_to_success(summaries: Sequence[Summary]) -> list[Column]:
 
 def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
     """Lay out one row for each comparison: the numbers of both rows, and their test; rows that differ are marked.
+
+    Keys that all compared rows share are left out, except the model, and unless none would remain. So are unknown
+    times.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

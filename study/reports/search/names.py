@@ -46,7 +46,7 @@ class Measured:
         return getattr(metric, self.statistic), getattr(metric, f"{self.statistic}_interval")
 
     def text(self, summary: Summary) -> str:
-        """Format the estimate with its interval, as in the table of results."""
+        """Format the estimate with its interval, in the notation of the table of results; an en dash if missing."""
         metric = summary.metrics.get(self.estimate)
         write = self.write if metric is None else words.metric_notation(metric.metric)
         return write(*self.measure(summary))
@@ -71,7 +71,7 @@ def measured(objective: Objective) -> Measured:
 
 
 def title(parameter: Parameter) -> str:
-    """Name a parameter for readers, prefixed by the model if only that model has it.
+    """Name a parameter for readers, prefixed by the model if the range is that model's own.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
@@ -185,15 +185,19 @@ def by_importance(search: SearchFindings) -> list[str]:
 
 
 def importance(search: SearchFindings, parameter: str) -> float:
-    """Return a parameter's importance, averaged over the objectives; 0 if unknown."""
+    """Return a parameter's importance, averaged over the objectives with known importance; 0 if unknown for all.
+
+    An objective for which only this parameter's importance is unknown counts as 0.
+    """
     shares = [by_parameter.get(parameter, 0.0) for by_parameter in search.importance.values()]
     return sum(shares) / len(shares) if shares else 0.0
 
 
 def selected(search: SearchFindings, most: int) -> Sequence[Candidate]:
-    """Select up to `most` candidates, by number: first those of the front or confirmed, then others at even steps.
+    """Select up to `most` candidates: first those of the front or confirmed, then others at even steps.
 
-    They are returned in the order of their numbers.
+    If more are of the front or confirmed, those with the lowest numbers are taken. All are returned in the order of
+    their numbers.
     """
     if len(search.candidates) <= most:
         return search.candidates

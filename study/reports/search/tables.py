@@ -28,6 +28,8 @@ CAUTION = (
 def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
     """Lay out one row for each confirmed candidate: its parameters, its values in the search, and by fresh seeds.
 
+    Success rates by fresh seeds are included, if known, even if they aren't an objective.
+
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
@@ -56,7 +58,7 @@ def winners_table(search: SearchFindings, rows: ResultRows) -> TextTable:
 
 
 def candidates_table(search: SearchFindings) -> TextTable:
-    """Lay out one row a candidate, in order, and mark the front; of very many, a selection that includes the front.
+    """Lay out one row a candidate, in order, and mark the front; of more than 500, those of `search_names.selected`.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
@@ -102,7 +104,10 @@ def candidates_rows(search: SearchFindings) -> DataRows:
 
 
 def progress_note(search: SearchFindings) -> str:
-    """Return sentences on the suggestions, the trials that they took, and the confirmation by fresh seeds."""
+    """Return sentences on the suggestions, the trials that they took, and the confirmation by fresh seeds.
+
+    The sentence on trials is left out without candidates. A search that isn't over is called running.
+    """
     seeds = [candidate.seeds for candidate in search.candidates]
     rounds = len({candidate.round for candidate in search.candidates})
     parts = [

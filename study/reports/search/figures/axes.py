@@ -64,7 +64,11 @@ class Scale:
     def at(self, value: Any) -> float:
         """Return the place of a number or name.
 
-        Magnitudes of `NO_NUMBER` or more are placed at an end, and on a logarithmic axis numbers <= 0 at the lower end.
+        Magnitudes of `NO_NUMBER` or more are placed at an end, and on a logarithmic axis NaN and numbers <= 0 at the
+        lower end. On other axes of numbers, NaN stays NaN.
+
+        Raises:
+            ValueError: if the axis has choices, and the value isn't one of them.
         """
         if self.parameter is not None:
             return float(self.parameter.place(value))
@@ -92,7 +96,11 @@ class Scale:
 
 
 def objective_scales(search: SearchFindings, rows: ResultRows | None = None) -> list[Scale]:
-    """Make an axis for each objective that holds all values and, given the rows, the estimates by fresh seeds."""
+    """Make an axis for each objective that holds all values and, given the rows, the estimates by fresh seeds.
+
+    An axis is logarithmic for a metric that is better if lower and has no negative value; it then holds the positive
+    values. Unknown and infinite values are ignored.
+    """
     scales = []
     summaries = [] if rows is None else [rows.summaries[row] for _, row in search_names.confirmed(search)]
     for i, objective in enumerate(search.objectives):
@@ -195,7 +203,7 @@ def shades() -> list[Artist]:
 
 
 def sizes(seeds: Sequence[int]) -> list[Artist]:
-    """Make the legend of `area_pt2`: of one or more numbers of seeds the smallest, the largest, and one between."""
+    """Make the legend of `area_pt2` for one or more numbers of seeds: the smallest, a middle one and the largest."""
     counts = sorted(set(seeds))
     chosen = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
     return [_dot(f"{count} seeds", 0.6, math.sqrt(area_pt2(count, counts[-1]))) for count in chosen]
@@ -243,7 +251,8 @@ def fresh_place(
 ) -> tuple[float, Interval | None]:
     """Return the place of the estimate by fresh seeds on an objective's axis, and the ends of its interval.
 
-    The place is NaN without an estimate, such as that of a time if no trial was solved.
+    The place is NaN without an estimate, such as `solved_at` if no trial was solved. The ends are None without an
+    interval.
 
     Args:
         search: the search.

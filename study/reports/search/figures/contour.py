@@ -50,11 +50,15 @@ class _Field:
 
 
 def plot(search: SearchFindings | None) -> Drawn | None:
-    """Draw the first two objectives over the two most important numeric parameters: coloured fields with candidates.
+    """Draw up to two objectives over the two most important parameters with a range: coloured fields with candidates.
+
+    The objectives are the first two in which candidates differ. With ties, or unknown importance, the first parameters
+    are taken. Up to 800 candidates are drawn.
 
     Returns:
-        The figure, with a panel for each objective. None without a search, without two such parameters that enough
-        candidates have, or if these candidates are on a line, or all have the same values.
+        The figure, with a panel for each objective. None without a search, without two parameters that at least ten
+        candidates, and at least half of all, have together, or if the drawn candidates are fewer than ten, are nearly
+        on a line, or all have the same values.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

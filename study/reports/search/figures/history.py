@@ -70,7 +70,7 @@ def plot(search: SearchFindings | None, rows: ResultRows) -> Drawn | None:
 
 
 def best_so_far(objective: Objective, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return, for each value, the best of the values up to it.
+    """Return, for each value, the best of the values up to it; NaN from the first NaN on.
 
     Example:
         >>> best_so_far(Objective(name="solved_at", title="", is_higher_better=False), np.array([3.0, 4.0, 2.0]))

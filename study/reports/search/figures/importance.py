@@ -22,6 +22,8 @@ _WRITTEN_PT = 6.5
 def plot(search: SearchFindings | None) -> Drawn | None:
     """Draw a bar for each objective and each of the 20 most important parameters: its share of all importance.
 
+    Objectives with unknown importance are left out.
+
     Returns:
         The figure; None without a search, or if the importance is unknown.
 

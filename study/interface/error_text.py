@@ -89,7 +89,8 @@ def error_line(error: BaseException) -> str:
 def error_traceback(error: BaseException, top: TracebackType | None, limit: int | None = None) -> str:
     """Format an error's traceback, causes and message as Python does.
 
-    The middle of a text of more than 20,000 characters is left out.
+    The middle of a text of more than 20,000 characters is left out. An error that Python can't format gives its
+    `error_line`.
 
     Args:
         error: the error.
@@ -108,7 +109,7 @@ def error_traceback(error: BaseException, top: TracebackType | None, limit: int 
 
 
 def entries_of(error: BaseException) -> TracebackType | None:
-    """Return an error's traceback, without running code of its class; None if it wasn't raised."""
+    """Return an error's traceback, without running code of its class; None without one, as before it is raised."""
     top: TracebackType | None = vars(BaseException)["__traceback__"].__get__(error)
     return top
 

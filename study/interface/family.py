@@ -306,7 +306,10 @@ class Family(ABC):
         Args:
             task: name of the task.
             model: name of the model.
-            values: the values that are set, by hyperparameter.
+            values: the values that are set, by hyperparameter, each valid by itself.
+
+        Raises:
+            KeyError: if the task or model is unknown, in families whose checks look it up.
         """
         for check in self.checks:
             read = {name: value for name, value in values.items() if name in check.names}

@@ -93,8 +93,8 @@ class FunctionFamily(Family):
             values: the values that are set, by argument.
 
         Raises:
-            ValueError: if an argument without a default is missing, or a value has the wrong type or violates a limit.
-            TypeError: if a limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list.
+            ValueError: if an argument without a default is missing, a value has the wrong type or violates a limit, or
+                a limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list.
         """
         filled = {}
         for name, declared in self.hyperparameters.items():
@@ -142,7 +142,12 @@ class FunctionFamily(Family):
         return max(1, min(trials // (slots * _PACKS_A_SLOT), _MOST_IN_PACK))
 
     def to_json(self) -> str:
-        """Return the declarations as JSON, to read a stored study without its code."""
+        """Return the declarations as JSON, to read a stored study without its code.
+
+        Raises:
+            PydanticUserError: if pydantic can't make a JSON schema of an argument's type.
+            TypeError: if a default isn't JSON data.
+        """
         content = {
             "function": self.function,
             "code": self.code,

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON; a text that is nested too deeply for Python's parser is as invalid as any other.
+    """Parse JSON, with NaN and Infinity as `json.dumps` writes them.
+
+    A text that is nested too deeply for Python's parser is invalid, too.
 
     Raises:
         ValueError: if the text isn't valid JSON.

@@ -16,7 +16,7 @@ FIRST_MEANING = "β₀, its first strength, > 0, which grows tenfold at every 10
 def l1_fields(last: float | None, first: float | None) -> dict[str, float | None]:
     """Return both strengths by name, in canonical form.
 
-    0 becomes None (off). Without a first strength, the penalty has its last strength from the start.
+    If the penalty is off, both are None. Without a first strength, the penalty has its last strength from the start.
 
     Args:
         last: β₁; None or 0 if the penalty is off.

@@ -150,7 +150,10 @@ class PackedFamily(Family):
 
     @property
     def hyperparameters(self) -> Mapping[str, Hyperparameter]:  # type: ignore[override]
-        """Hyperparameters of the task, of all models, and of training."""
+        """Hyperparameters of the task, of all models, and of training.
+
+        Of an argument that several models have, this is the declaration of the last one.
+        """
         model_arguments = {
             name: declared for arguments in self.arguments.values() for name, declared in arguments.items()
         }
@@ -163,7 +166,8 @@ class PackedFamily(Family):
         """Return the canonical values of a cell, with defaults, and ``code``.
 
         Arguments of other models, hyperparameters of other optimisers, and regularisers that are off are None. The
-        number of evaluations is the default and the upper limit of `best_step_window`.
+        number of evaluations is the default and the upper limit of `best_step_window`. Values of other names are
+        ignored.
 
         Args:
             task: unused.
@@ -171,8 +175,9 @@ class PackedFamily(Family):
             values: the values that are set, by hyperparameter.
 
         Raises:
-            ValueError: if a value without a default is missing, or a value has the wrong type or violates a limit.
-            TypeError: if a limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list.
+            ValueError: if a value without a default is missing, a value has the wrong type or violates a limit, or a
+                limit in the signature can't be applied to its type, such as ``Ge(0)`` to a list. None is a value of the
+                wrong type unless the default is None or the type accepts it.
             KeyError: if there is no such model.
         """
         declared = self._declarations_for(model)
@@ -222,7 +227,7 @@ class PackedFamily(Family):
         """Yield the mistakes that one of `checks` finds in the values that are set; the messages name the keys.
 
         Raises:
-            KeyError: if there is no such model.
+            KeyError: if a value without a default is missing, and there is no such model; raised while iterating.
         """
         if check.names == _LENGTH:
             every = values.get("evaluate_every", TRAINING["evaluate_every"].default)
@@ -273,7 +278,10 @@ class PackedFamily(Family):
         return None
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Return True if a hyperparameter has an effect, given the values that a search has chosen before it."""
+        """Return True if a hyperparameter has an effect, given the values that a search has chosen before it.
+
+        False only if it belongs to another optimiser, or to a regulariser that is off. The model isn't considered.
+        """
         if name in _SPARSITY:
             return bool(values.get("sparsity_strength"))
         if name == "l1_first_strength":
@@ -298,7 +306,12 @@ class PackedFamily(Family):
         return self.trials_at_once
 
     def to_json(self) -> str:
-        """Return the declarations as JSON, to read a stored study without its code."""
+        """Return the declarations as JSON, to read a stored study without its code.
+
+        Raises:
+            PydanticUserError: if pydantic can't make a JSON schema of a hyperparameter's type.
+            TypeError: if a default isn't JSON data.
+        """
         content = {
             "task": self.task,
             "code": self.code,
@@ -373,7 +386,8 @@ def task_field(name: str, declared: Hyperparameter) -> Hyperparameter:
 def recipe_text(cell: Content) -> str:
     """Return the recipe of a cell's trials as JSON: task, model, their values, optimiser, code.
 
-    Only trials with equal recipes can train together in one array program.
+    Learning rate, schedule, warm-up, the protocol (`iterations`, `evaluate_every`, `best_step_window`) and values of
+    None are left out. Only trials with equal recipes can train together in one array program.
 
     Example:
         >>> from types import SimpleNamespace

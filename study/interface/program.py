@@ -94,7 +94,10 @@ class Program:
 
     @property
     def command(self) -> str:
-        """The command as text, quoted for a shell where necessary."""
+        """The command as text, which `words_of` splits into the words again; a shell's command is unchanged.
+
+        Empty words and words with whitespace, quotes or backslashes are quoted, but not a shell's operators and ``$``.
+        """
         if self.is_shell:
             return self.words[0]
         return " ".join(word if re.fullmatch(r"[^\s\"'\\]+", word) else shlex.quote(word) for word in self.words)
@@ -111,14 +114,14 @@ class Program:
         return list(dict.fromkeys(filter(None, names)))
 
     def filled(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the words to run, with placeholders replaced.
+        """Return the words to run, with placeholders replaced; for a shell, ``/bin/sh -c`` and its command.
 
         Args:
             values: values by placeholder.
 
         Raises:
             KeyError: if a placeholder has no value.
-            TypeError: if a value isn't JSON data.
+            TypeError: if a value that is inserted isn't JSON data.
         """
         if self.is_shell:
             return ["/bin/sh", "-c", _filled(self.words[0], values, quote=shlex.quote)]
@@ -172,8 +175,8 @@ def text_of(value: Any) -> str:
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return values as nested tables of a configuration, split at the dots in their names.
 
-    No name may be a table of another one, as ``model`` is of ``model.width``: the later one would raise TypeError, or
-    replace the other.
+    No name may be a table of another one, as ``model`` is of ``model.width``: the later one would raise TypeError or
+    AttributeError, or replace the other.
 
     Example:
         >>> nested({"lr": 0.1, "model.width": 8, "model.depth": 2})

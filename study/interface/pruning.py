@@ -30,7 +30,7 @@ class Pruning:
         first: step of the first rung.
         factor: reduction factor of halving, > 1.
         every: steps between two rungs of the median rule.
-        after: number of trials of other cells that must have reached a rung before a trial is stopped there.
+        after: number of trials of other cells that must have reached a rung before a trial is stopped there, >= 1.
         complete_from: trials with this or a greater seed are never stopped; None if all may be stopped.
 
     Example:
@@ -56,7 +56,10 @@ class Pruning:
         return f"{'highest' if self.is_higher_better else 'lowest'} {self.metric}"
 
     def rung(self, step: int) -> int | None:
-        """Return the last rung at or before a step; None before the first."""
+        """Return the last rung at or before a step; None before the first.
+
+        In halving, each rung is the previous one times `factor`, rounded up, and at least one step later.
+        """
         if step < self.first:
             return None
         if self.method == "median":
@@ -130,6 +133,7 @@ class Comparison:
 
         Raises:
             KeyError: if the compared metric is missing.
+            StoreError: if the values at a rung can't be read or stored.
         """
         if step == self.iterations or not all(map(math.isfinite, metrics.values())):
             return False

@@ -30,8 +30,9 @@ def reference_bound(
 
     - ``mean``: m + t s / sqrt(n), the one-sided confidence bound of the references' mean. This is the criterion of
       Madsen and Johansen, Neural Arithmetic Units (ICLR 2020), appendix on sequential MNIST. A perfect learner is one
-      whose metric has the references' distribution. It meets this bound with a probability below `level`. For normal
-      values, the probability is T(t / sqrt(n + 1)), where T is the distribution function of the same t distribution.
+      whose metric has the references' distribution. For normal values, it meets this bound with probability
+      T(t / sqrt(n + 1)), where T is the distribution function of the same t distribution. If `level` > 1/2, the
+      probability is below `level`.
     - ``prediction``: m + t s sqrt(1 + 1/n), the one-sided prediction bound of one more value. For normal values, a
       perfect learner meets it with probability `level`. Whitmore, The American Statistician 40 (1986) 141-143.
 
@@ -149,7 +150,7 @@ class ReferenceCriterion:
 
         Raises:
             ValueError: as `reference_bound` does.
-            KeyError: if the metric gets no bound.
+            KeyError: if the metric gets no bound, or the references lack it.
         """
         values, is_higher = references.values[metric], self.higher_is_better[metric]
         return reference_bound(values, kind or self.kind, self.level, higher_is_better=is_higher)
@@ -164,10 +165,11 @@ class ReferenceCriterion:
         return Bound(at_least=end) if self.higher_is_better[metric] else Bound(at_most=end)
 
     def of(self, references: References) -> dict[str, Bound]:
-        """Return all bounds that a solved trial meets, by metric; empty with fewer than two references.
+        """Return all bounds that a solved trial meets, fixed ones too, by metric; empty with fewer than two references.
 
         Raises:
             ValueError: as `reference_bound` does.
+            KeyError: if the references lack a metric of `higher_is_better`.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False})
@@ -183,6 +185,7 @@ class ReferenceCriterion:
 
         Raises:
             ValueError: as `reference_bound` does.
+            KeyError: if the references lack a metric of `higher_is_better`.
 
         Example:
             >>> criterion = ReferenceCriterion(model="exact", higher_is_better={"error": False}, level=0.75)

@@ -13,7 +13,8 @@ _MARK = "__seeded_study__"
 def seeded(object_: T) -> T:
     """Mark a training function or a model builder as an object that a study file may name.
 
-    Studies call marked objects only, so a study file can't call arbitrary functions of installed packages.
+    Studies call only marked objects, and subclasses of `study.Task` and `torch.nn.Module`. So a study file can't call
+    arbitrary functions of installed packages.
 
     Args:
         object_: a function or class.

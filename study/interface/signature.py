@@ -139,11 +139,14 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
     Args:
         called: a function, or a class that is called to make an instance.
         values: values of its hyperparameters, as in a study file. None is omitted if the argument doesn't accept it.
+            Names that a configuration with declared fields lacks are ignored.
 
     Raises:
-        ValueError: if the function has no such hyperparameter, an argument's annotation is missing, unsupported or
-            can't be read, a list isn't as long as its tuple, or a configuration rejects its values.
-        TypeError: if a configuration lacks a value without a default.
+        ValueError: if the function has no such hyperparameter, Python can't read its signature, an argument's
+            annotation is missing, unsupported or can't be read, a list isn't as long as its tuple, or a configuration
+            rejects its values.
+        TypeError: if a configuration lacks a value without a default, or as `nested` raises.
+        AttributeError: as `nested` raises.
 
     Example:
         >>> def train(seed, *, layers: tuple[int, ...] = (32,)): ...
@@ -176,7 +179,10 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 
 
 def has_open_config(called: Callable[..., Any]) -> bool:
-    """Return True if there is an argument `config` that accepts any hyperparameters: a dict without fields.
+    """Return True if there is an argument `config` that accepts any hyperparameters.
+
+    It is annotated as a dict or another mapping, and has no dict as default, not even an empty one; or it has neither
+    annotation nor default.
 
     Raises:
         ValueError: if the annotation of `config` can't be evaluated, or Python can't read the signature.
@@ -220,6 +226,7 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
     Raises:
         ValueError: if the value has the wrong type or violates a limit; the message states the requirement. Also if a
             limit can't be applied to the type, such as ``Ge(0)`` to a list.
+        PydanticUserError: if pydantic doesn't support the declared type.
 
     Example:
         >>> def train(seed, *, width: int, rate: float): ...
@@ -236,7 +243,7 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
 
 
 def place_of(called: Any) -> str:
-    """Return an object's file, line and name for messages, or its name alone if the file isn't known.
+    """Return an object's file, line and name (its repr without one) for messages; the name alone without a known file.
 
     Example:
         >>> place_of(len)

@@ -45,10 +45,11 @@ def noting_stops() -> Iterator[None]:
     """Record an exception of the SIGINT and SIGTERM handlers inside the block, and raise it at the end if swallowed.
 
     It is a no-op outside the main thread, where Python runs no signal handlers. While user code sets its own handlers,
-    signals aren't recorded. Blocks may be nested.
+    signals aren't recorded. Blocks may be nested; the outermost one raises.
 
     Raises:
-        BaseException: the recorded exception, if the block has swallowed it.
+        BaseException: the recorded exception, if the block has swallowed it. If the block raises another exception,
+            that one is kept.
 
     Example:
         >>> def swallow():
@@ -93,6 +94,7 @@ def exceptions_only() -> Iterator[None]:
 
     Raises:
         UnusualError: in place of another exception that isn't an `Exception`.
+        BaseException: as `noting_stops` raises.
 
     Example:
         >>> with exceptions_only():

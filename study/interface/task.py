@@ -231,11 +231,12 @@ class Task(ABC):
 
     @classmethod
     def hyperparameters(cls) -> dict[str, Hyperparameter]:
-        """Return the fields as hyperparameters, with types, limits and defaults.
+        """Return the fields of the constructor as hyperparameters by name, with types, limits and defaults.
 
         Raises:
-            TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
-            Exception: of various types, such as NameError, if an annotation can't be evaluated.
+            TypeError: as `check_task_class` raises.
+            Exception: of various types, such as NameError, if an annotation can't be evaluated; also as a default's
+                factory raises.
         """
         check_task_class(cls)
         types = get_type_hints(cls, include_extras=True)
@@ -247,10 +248,10 @@ class Task(ABC):
 
 
 def check_task_class(cls: type[Task]) -> None:
-    """Check the declarations of a class of tasks.
+    """Check the declarations of a class of tasks; metrics that only its `measured` returns aren't checked.
 
     Raises:
-        TypeError: if the class isn't a frozen dataclass, lacks a method, or declares invalid metrics.
+        TypeError: if the class isn't itself a frozen dataclass, lacks a method, or declares no or invalid metrics.
     """
     if isabstract(cls):
         methods = ", ".join(sorted(cls.__abstractmethods__))

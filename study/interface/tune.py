@@ -14,13 +14,14 @@ def plain_domain(domain: Any) -> Any:
     It can serve as `default` of `json.dump`.
 
     Args:
-        domain: the result of `ray.tune.uniform` or a similar function, a function, or a numpy number.
+        domain: the result of `ray.tune.uniform` or a similar function, a function or class, or a numpy number.
 
     Returns:
         A table of the domain's name and arguments; a function's name as ``{"sample_from": NAME}``; or a Python number.
 
     Raises:
         TypeError: if `domain` is another object.
+        ValueError: if it is a numpy array with other than one element.
 
     Example:
         >>> from ray import tune

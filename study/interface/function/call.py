@@ -142,12 +142,13 @@ class FunctionCall:
         """Run the function until it reports its next step.
 
         Returns:
-            The step, or a state that the function saved after the previous step. None after the last step: the function
-            has ended, `iterations` is reached, or the previous step had a metric that isn't finite.
+            The step, or a state that the function saved after the previous step. None once the call is over: the
+            function has ended or failed, it was closed, `iterations` is reached or passed, or the previous step had a
+            metric that isn't finite.
 
         Raises:
-            FunctionError: if the function raises an exception or makes an invalid report, or the call was interrupted
-                before.
+            FunctionError: if the function can't be called with the seed and the values, raises an exception, makes an
+                invalid report or ends without one, or if the call was interrupted before.
             BaseException: the exception of a signal's handler (`noting_stops`), even if the function caught it.
         """
         if self._has_ended:
@@ -181,10 +182,11 @@ class FunctionCall:
         return step.step == self._iterations and not isinstance(self._reports, ReportingCall)
 
     def close(self) -> None:
-        """End the function at its current yield or report; `next_step` returns None from then on.
+        """End the function at its current yield or report, if it is at one; `next_step` returns None from then on.
 
         Raises:
-            BaseException: the exception that the function raises when it ends.
+            BaseException: the exception that the function raises when it ends; RuntimeError if a generator yields once
+                more.
         """
         self._has_ended = True
         close = getattr(self._reports, "close", None)

@@ -34,11 +34,11 @@ from study.interface.function.trial import Place
 
 
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
-    """Call the function, and send its steps until it ends or fails, and then the end or the error.
+    """Call the function, and send its steps and copies of its states until it ends or fails, then the end or the error.
 
     Args:
         parent: connection to the parent.
-        request: the parent's request.
+        request: the parent's request, with the keys in this module's docstring.
 
     Raises:
         OSError: if the connection breaks before the end is sent.

@@ -12,16 +12,18 @@ from study.interface.signature import SignatureError, place_of
 def as_function(called: Any) -> Callable[..., Any]:
     """Convert a class with a method `fit` to a function that makes an instance and fits it.
 
-    The function's parameters are those of ``__init__`` and `fit`; a parameter of both is passed to both.
+    The function's parameters are those of ``__init__`` and `fit`. A parameter of both is declared as in `fit`, and
+    passed to both.
 
     Args:
-        called: a function or a class.
+        called: a function or a class. `fit` must be an instance method: its first parameter is taken as `self`.
 
     Returns:
         The function; `called` itself if it isn't a class with a method `fit`.
 
     Raises:
         SignatureError: if Python can't read the signature of `fit`.
+        ValueError: if ``__init__`` has an optional positional-only parameter, and `fit` a required one.
 
     Example:
         >>> class Model:

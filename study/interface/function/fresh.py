@@ -22,7 +22,8 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
     """Answer the parent's calls until it closes the connection.
 
     A call is a frame of JSON: `is_forked`, true to run it in a fork; `module` and `name` of the function; its
-    `arguments`. The answer is a frame of JSON with the function's `value`, or the `error` that it raised.
+    `arguments`. The answer is a frame of JSON with the function's `value`, or an `error`: the exception that it raised,
+    or how its fork ended without an answer.
 
     Args:
         parent: connection to the parent.

@@ -83,7 +83,7 @@ class GeneratorStates:
 
     @classmethod
     def now(cls) -> GeneratorStates:
-        """Copy the current states."""
+        """Return copies of the current states."""
         torch = sys.modules.get(_LIBRARY)
         return cls(
             random.getstate(),
@@ -92,7 +92,11 @@ class GeneratorStates:
         )
 
     def restore(self) -> None:
-        """Set the global generators to these states; a state of torch is a tensor, so torch has been imported."""
+        """Set the global generators to these states; torch's only if torch was imported when they were saved.
+
+        Raises:
+            ValueError: if numpy's global generator has been replaced by one of another type.
+        """
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002
         if self.torch is not None:

@@ -10,7 +10,10 @@ _left_threads: list[threading.Thread] = []
 
 
 def running_threads() -> set[threading.Thread]:
-    """Return the threads that keep Python from exiting: all but daemons and threads of thread pools."""
+    """Return the running threads, with the main one, except daemons and threads of `concurrent.futures` pools.
+
+    Any of them but the main thread keeps Python from exiting; idle pool threads end at exit.
+    """
     pools = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", ())
     return {thread for thread in threading.enumerate() if not thread.daemon and thread not in pools}
 

@@ -39,7 +39,7 @@ def send(descriptor: int, content: Mapping[str, Any], payload: bytes = b"") -> N
         payload: bytes to send after it.
 
     Raises:
-        OSError: if the other end of the pipe is closed.
+        OSError: if the pipe can't be written, for example because its other end is closed.
         TypeError: if the content isn't JSON.
     """
     text = json.dumps(content).encode()
@@ -59,10 +59,10 @@ class MessageReader:
         self._descriptor, self._arrived = descriptor, bytearray()
 
     def receive(self) -> bool:
-        """Read the available data once; block only if there are none.
+        """Read the available data once, at most 1 MiB; block only if there are none.
 
         Returns:
-            True if the pipe is still open.
+            True if data were read; False if the other end is closed and all data have been read.
 
         Raises:
             OSError: if the pipe can't be read.
@@ -72,7 +72,7 @@ class MessageReader:
         return bool(data)
 
     def take(self) -> Message | None:
-        """Return the next message, or None if it hasn't arrived completely.
+        """Remove the next message from the received data, and return it; None if it isn't complete yet.
 
         Raises:
             BrokenMessageError: if the data aren't a message.
@@ -99,6 +99,7 @@ def packed(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
 
     Raises:
         ValueError: if an array holds Python objects.
+        TypeError: if an array is called ``file`` or ``allow_pickle``, as arguments of `numpy.savez` are.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(arrays))

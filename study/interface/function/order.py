@@ -20,12 +20,15 @@ _loaded: list[Callable[..., Any]] = []
 def load(module: str, name: str, arguments: Sequence[Any], threads: int, needs_torch: bool) -> None:
     """Load a training function for later calls of `call_in_order`, in this process or its forks.
 
+    It replaces the function that was loaded before.
+
     Args:
         module: module of a callable that returns the training function.
         name: name of that callable.
         arguments: arguments of that callable.
         threads: number of threads of torch, if it is imported.
-        needs_torch: True to import torch now, as an engine does; otherwise a call may take seconds to import it.
+        needs_torch: True to import torch now, if it is installed, as an engine does; otherwise a call may take seconds
+            to import it.
 
     Raises:
         Exception: the error of the import, or of the callable.
@@ -58,13 +61,13 @@ def call_in_order(
         A report of each trial, with these keys:
 
         - `steps`: pairs of a step and its metrics
-        - `is_done`: False if the trial was closed before its end
+        - `is_done`: False if the trial was closed before its end; True also if it failed
         - `error`: the message of its failure, or an empty text
         - `changed`: names of the state that it changed
 
     Raises:
         IndexError: if no function is loaded.
-        ValueError: if a metric is called ``step`` or ``state``.
+        ValueError: if a metric is called ``step`` or ``state``, or Python can't read the function's signature.
         BaseException: the exception that a function raises when it is closed.
     """
     metrics = {name: Metric(low=low, high=high) for name, (low, high) in limits.items()}

@@ -63,10 +63,10 @@ class ProcessState:
         return cls({part: _read(part) for part in _PARTS}, len(sys.modules))
 
     def restore(self, *, keeps_settings: bool = False) -> None:
-        """Restore the state; parts that can't be restored are left unchanged.
+        """Restore the state; parts that weren't saved or can't be restored are left unchanged.
 
-        If modules of the user were imported meanwhile, settings are kept: the modules may have made them, and won't run
-        again when the next trial imports them.
+        If modules of the user were imported meanwhile, settings such as environment variables and numbers of threads
+        are kept: the modules may have made them, and won't run again when the next trial imports them.
 
         Args:
             keeps_settings: True to keep settings in any case.

@@ -23,10 +23,11 @@ _DEPTH = 3
 def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
     """Return the state of the user's modules, as each value's type and comparable copy by dotted name.
 
-    Values that can't be read are left out.
+    Attributes of classes that a module defines are included. Names that begin with two underscores, modules, other
+    classes and values that can't be read are left out. Below three levels of nesting, only a value's length counts.
 
     Args:
-        modules: names of the user's top-level modules.
+        modules: names of the user's top-level modules; their imported submodules are included.
 
     Example:
         >>> import study.interface.function.shared_state as module
@@ -45,7 +46,7 @@ def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
 
 
 def changed_state(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> tuple[str, ...]:
-    """Return the name and type of each changed value; new and removed values are ignored."""
+    """Return each changed value as ``name (type before)``; new and removed values are ignored."""
     names = [name for name in before if name in after and before[name] != after[name]]
     return tuple(f"{name} ({before[name][0]})" for name in names)
 

@@ -90,7 +90,8 @@ class Trial:
         """Report metrics and other numbers at a step.
 
         The call doesn't return if it ends the trial: an invalid report, such as a step that isn't greater, fails it; a
-        metric that is NaN or infinite makes it diverge; and a step beyond the study file's `iterations` doesn't count.
+        declared metric that is NaN or infinite makes it diverge; and a step beyond the study file's `iterations`
+        doesn't count.
 
         Args:
             step: the step, greater than the previous one; None for the previous step + 1, or 0 for the first.
@@ -98,7 +99,8 @@ class Trial:
             more: numbers as keyword arguments.
 
         Raises:
-            RuntimeError: if the function yields its steps, or if another thread calls this method.
+            RuntimeError: if the function yields its steps, or if other code than the running function calls this
+                method, such as another thread.
 
         Example:
             >>> def train(seed, trial):
@@ -109,16 +111,16 @@ class Trial:
     def save(self, state: Any) -> None:
         """Save a state to resume from after the latest step if the trial is interrupted.
 
-        States are copied about once a second, and stored about once a minute. A state that can't be copied fails the
-        trial.
+        States are copied about once a second, and stored about once a minute; others are skipped. A state that can't be
+        copied fails the trial.
 
         Args:
             state: numbers, strings, True, False, None, bytes, arrays, tensors, and nested dicts, lists and tuples of
                 these. Convert other objects to these types.
 
         Raises:
-            RuntimeError: if no step has been reported yet, if the function yields its steps, or if another thread calls
-                this method.
+            RuntimeError: if no step has been reported yet, if the function yields its steps, or if other code than the
+                running function calls this method, such as another thread.
         """
         if self._last_step < 0:
             raise RuntimeError("trial.save needs a step to go on from: call trial.report first")
@@ -190,12 +192,14 @@ class ReportingCall(Iterator[Any]):
 
     @property
     def frame(self) -> FrameType | None:
-        """The innermost frame of a suspended call; None before its first report and after its end."""
+        """The innermost frame of a suspended call; None before its first report, while it runs, and after its end."""
         frame: FrameType | None = self._greenlet.gr_frame
         return frame
 
     def hand_over(self, report: Any) -> None:
         """Pass a report to the iterating code, and wait until it asks for the next one.
+
+        Only the running function may call this (`is_running_here`).
 
         Raises:
             GreenletExit: if the call is closed instead.
@@ -217,7 +221,9 @@ class ReportingCall(Iterator[Any]):
 
 
 def temporary_place(owner: object) -> Place:
-    """Return a place with a temporary folder, created on demand and removed with its owner.
+    """Return a place with a temporary folder, created on demand and removed with its owner; messages are printed.
+
+    The place's `folder` raises OSError if the folder can't be created.
 
     Args:
         owner: an object that lives as long as the trial.

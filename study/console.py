@@ -50,7 +50,13 @@ class Console(console.Console):
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render an object of any type with control characters escaped; all output passes through this method."""
+        """Render text or another renderable of rich, with control characters in texts escaped.
+
+        Each text of the output passes through this method.
+
+        Raises:
+            rich.errors.NotRenderableError: if rich can't render the object.
+        """
         if isinstance(renderable, Text) and (escaped := visible(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = escaped
@@ -103,7 +109,7 @@ class ConsoleTable(Table):
         """Add a column.
 
         Args:
-            parts: its title.
+            parts: its title, and optionally its footer; spaces around them are removed.
             rank: 0 for a column that is never left out. Other columns are left out by descending rank; among equal
                 ranks, the last column goes first.
             options: the options of rich's columns.
@@ -113,7 +119,7 @@ class ConsoleTable(Table):
         self._ranks.append(rank)
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
-        """Yield as much of the table as fits."""
+        """Yield the table, or its parts as the class describes if it is too wide."""
         extra = [self._extra(count, console, options) for count in range(len(self.columns) + 1)]
         sizes = [self._size_of(place, console, options.update(width=_ENDLESS)) for place in range(len(self.columns))]
         room = options.max_width

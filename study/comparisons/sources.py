@@ -49,7 +49,7 @@ def source_shares(
 
     Args:
         summaries: the cells.
-        trials: their trials; those without combined seeds are skipped.
+        trials: their trials; cells without combined seeds are skipped.
         metrics: the metrics by name.
 
     Returns:

@@ -122,7 +122,7 @@ def standardisation(
     Raises:
         KeyError: if a row with judged trials has no starts.
         ValueError: if the covariate of a trial is a text that isn't a number, `starts` has no arrays, or the array of a
-            row with judged trials is empty and another isn't.
+            row with judged trials, none of which share seeds, is empty and another isn't.
     """
     numbers_of_all = trials.numbers(covariate)
     samples = {row: _judged(trials, rows.summaries[row], numbers_of_all) for row in rows.judged()}

@@ -19,11 +19,15 @@ from study.worker.prepare import prepare
 def compile_engines() -> Check:
     """Compile each engine that isn't on disk for this processor, about half a minute each.
 
+    Engines that train no cell with default values are left out.
+
     Returns:
-        A check whose finding lists the compiled engines. It failed if one can't be compiled; later ones aren't tried.
+        A check whose finding lists the engines that were compiled now. If one can't be compiled, the check failed, its
+        finding names only that one, and later ones aren't tried.
 
     Raises:
-        InputError: if a family of tasks or an engine can't be imported, or two packages offer one of the same name.
+        InputError: if a family of tasks or an engine can't be imported or isn't valid, no package offers the engine, or
+            two packages offer one of the same name.
     """
     compiled = []
     for engine, cell in _engines():

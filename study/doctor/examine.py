@@ -37,16 +37,19 @@ _NOT_FROM_HERE = "only runs and reports on this machine need it; the cluster's n
 
 
 def examine(values: Mapping[str, str | None], *, without_token: bool = False) -> Iterator[Check]:
-    """Check settings, versions, store, tracking and GPUs from here, then a cluster and its nodes, if any.
+    """Check settings, versions, store, tracking, Ray, GPUs and free space here, then a cluster and its nodes, if any.
 
     A check of this machine that fails is only a warning if the nodes pass it.
 
     Args:
-        values: values from the command line or the environment, by name of the setting; None to use the files' values.
+        values: values from the command line or the environment, by name of the setting; None, or no entry, to use the
+            files' values.
         without_token: whether the cluster may answer without a token.
 
+    Yields:
+        Each check. A failed check "cluster" says that the cluster doesn't answer, or has stopped answering.
+
     Raises:
-        ClusterError: if the cluster stops answering between two checks.
         OSError: if this machine has no folder for temporary files.
 
     Example:
@@ -84,6 +87,8 @@ def examine(values: Mapping[str, str | None], *, without_token: bool = False) ->
 
 def eased(check: Check, there: Sequence[Check]) -> Check:
     """Turn a failure on this machine into a warning if the same check succeeds on the cluster's nodes.
+
+    Only checks of the store, tracking, GPUs and free space are made on nodes, too. Other checks are returned unchanged.
 
     Args:
         check: a check of this machine.

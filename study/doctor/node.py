@@ -69,6 +69,8 @@ class Answer:
 def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeReport:
     """Return this node's report: its versions, access to the store and to MLflow, GPUs and free space.
 
+    The store is tested as by `probe_store`, which writes a small file and removes it.
+
     Args:
         store: the store's folder or URL.
         tracking_uri: MLflow's address; None if nothing is published.

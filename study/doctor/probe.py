@@ -60,13 +60,13 @@ def _probe_objects(address: str) -> str | None:
 
 
 def probe_tracking(uri: str | None) -> str | None:
-    """Ask MLflow for its experiments, with this machine's credentials.
+    """Ask MLflow for an experiment, with this machine's credentials; no-op for None or a missing database file.
 
     Args:
         uri: MLflow's address; None if nothing is published.
 
     Returns:
-        The problem; None without one, or if the database doesn't exist yet, since this doesn't create it.
+        The problem; None without one, or if nothing was asked.
     """
     from study.tracking import check_reachable
 

@@ -29,15 +29,15 @@ def debug_trial(plan: Plan, trial_id: str | None, console: Console) -> bool:
     """Run one trial of a training function or a program in the foreground, and store nothing.
 
     A training function is called in this process: `breakpoint()` works, and on a terminal a debugger opens where it
-    fails. A program shares the terminal and runs in a temporary folder.
+    raises an exception. A program shares the terminal and runs in a temporary folder; its results aren't read.
 
     Args:
         plan: the study's plan.
         trial_id: the trial's id or its beginning; None for the plan's first trial.
-        console: where progress is printed.
+        console: where progress and the error are printed.
 
     Returns:
-        True if the trial ended without an error.
+        True if the function ended without an error and made valid reports, or the program's exit code is 0.
 
     Raises:
         InputError: if the study trains models on a task or was read without its code, the code can't be unpacked or

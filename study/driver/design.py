@@ -46,13 +46,17 @@ def design_note(plan: Plan, root: str | Path, wanted: float | None) -> DesignNot
     Args:
         plan: the study's plan.
         root: the store's folder or URL; rates come from all of its studies.
-        wanted: a difference of success rates to detect; the note then has the number of seeds that it takes; or None.
+        wanted: a difference of success rates to detect, in (0, 1]; the note then has the number of seeds that it takes;
+            or None.
 
     Returns:
-        The note; None if success isn't judged, nothing is compared, or the number of seeds isn't fixed in advance.
+        The note; None if success isn't judged, nothing is compared, trials share seeds, or the number of seeds isn't
+        fixed in advance.
 
     Raises:
-        StudyError: if the store, or the study's own results in it, can't be read.
+        StudyError: if the store, the study's own results in it, or the published results of an installed package can't
+            be read; or if one engine and kind of device gave a trial two different results.
+        ValueError: if `wanted` is above 1.
     """
     spec = plan.spec
     if not spec.seed_design.is_plain or not spec.has_success:

@@ -62,11 +62,11 @@ class EarlyStop:
         self._is_search = False
 
     def begin(self, plan: Plan, pending: Sequence[Trial]) -> None:
-        """Record each cell's number of planned trials, and whether an earlier run has a result of it.
+        """Record each cell's number of planned trials, and whether an earlier run has a result of it that isn't failed.
 
         Args:
             plan: the study's plan so far.
-            pending: trials of the plan without a result.
+            pending: trials of the plan that are to be trained, with those that failed in an earlier run.
         """
         self._is_search = plan.spec.seed_design.is_search
         left = Counter(trial.cell.id for trial in pending)

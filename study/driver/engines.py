@@ -56,7 +56,7 @@ class Engines:
 
     @property
     def device(self) -> str:
-        """Device of this machine that trains; ``auto`` means the GPU if torch sees one, else the CPU."""
+        """Device of this machine that trains, ``cpu`` or ``cuda``; option ``auto`` is ``cuda`` if torch sees a GPU."""
         if self.options.device != "auto":
             return self.options.device
         import torch
@@ -72,7 +72,8 @@ class Engines:
     def may_begin_beside(self) -> bool:
         """True if training can begin in a process beside this one, before Ray is started.
 
-        It can for own code that needs no GPU and trains on this machine, unless options ask for this process or Ray.
+        It can for a function or program that needs no GPU and trains on this machine. Not so if options ask for this
+        process or for Ray at once, or if Ray is missing.
         """
         options, own = self.options, self.own
         if options.local or options.address is not None or options.ray_at_once:
@@ -81,7 +82,11 @@ class Engines:
 
     @property
     def needs(self) -> Needs:
-        """Resources of a worker: those declared for a trial of own code, else one core."""
+        """Resources of a worker.
+
+        For a function or program, those declared for a trial, by default one core and no GPU. Else one core and, on
+        GPUs, the share of a pack: 1 / `packs_per_gpu`.
+        """
         if not isinstance(self.own, CallEngine):
             return Needs(cpus=1, gpus=1 / self.options.packs_per_gpu)
         return Needs(self.own.limits.cpus or 1, self.own.limits.gpus or 0.0)
@@ -104,10 +109,10 @@ class Engines:
         return engine_for(self.options.engine, cell, device or self.device, self.own)
 
     def used(self) -> list[tuple[Engine, Cell]]:
-        """Return each engine that trains cells of the study, with one of these cells.
+        """Return each engine that trains cells of the study on `device`, with the first of these cells.
 
         Raises:
-            InputError: if a cell has no engine.
+            InputError: if no engine trains a cell there, or an engine can't be imported.
         """
         engines: dict[str, tuple[Engine, Cell]] = {}
         for cell in self.cells:
@@ -143,15 +148,16 @@ class Engines:
     def at_once(self, *, is_here: bool) -> AtOnce:
         """Return a function from a cell to the number of its trials that a GPU worker trains side by side.
 
-        The function returns None for a cell with any number of trials. For a shape that the plan lacks, it returns the
-        smallest number.
+        The function returns None if the number has no limit or isn't known, as without a GPU. For a shape that the plan
+        lacks, it returns the smallest known number.
 
         Args:
             is_here: ask this process's GPU, instead of one of the cluster.
 
         Raises:
-            InputError: if no engine trains a cell on a GPU.
-            ClusterError: if no worker of the cluster answers, or no GPU is free within ten minutes.
+            InputError: if no engine trains a cell on a GPU, or the user's code can't be trained there.
+            ClusterError: if no worker of the cluster answers, no GPU is free within ten minutes, or the worker fails.
+            OSError: if the copy of the user's code can't be written here.
         """
         cells = {shape_key(cell): cell for cell in self.cells}
         query = partial(trials_at_once, self.options.engine, tuple(cells.values()), self.own)
@@ -169,8 +175,12 @@ class Engines:
     def slow_cells(self) -> list[str]:
         """Return a sentence for each reason why trials train more slowly than others of their kind.
 
+        Returns:
+            Each sentence once. Engines are compared only if the option `engine` is ``auto`` and the study has no own
+            code. For packed tasks, the sentences are those of `training_notices`.
+
         Raises:
-            InputError: if a cell has no engine.
+            InputError: if a cell has no engine, or one that its family prefers can't be imported.
         """
         reasons: dict[str, None] = {}
         if self.options.engine == "auto" and self.own is None:
@@ -190,7 +200,10 @@ class Engines:
         ]
 
     def hidden_gpu(self) -> list[str]:
-        """Return one sentence if the device is ``auto`` and this machine has a GPU that torch can't use; else none."""
+        """Return one sentence if the device is ``auto`` and torch can't use this machine's NVIDIA GPU; else none.
+
+        A GPU is noticed by its driver. `resolve` has replaced ``auto`` for functions, programs and packed tasks.
+        """
         if self.options.device != "auto" or self.device != cluster.CPU or not _GPU_DRIVER.exists():
             return []
         return [
@@ -200,7 +213,10 @@ class Engines:
 
 
 def resolve(plan: Plan, options: Options, console: Console) -> Engines:
-    """Return the engines that train a study, after checking that they can; say on stderr if Ray is missing.
+    """Return the engines that train a study, after checking that they can.
+
+    Say on stderr if this process trains only because Ray is missing. For packed tasks, each recipe without a stored
+    proof is proven now, by training a few trials (`proven`).
 
     Args:
         plan: the study's plan.
@@ -213,6 +229,7 @@ def resolve(plan: Plan, options: Options, console: Console) -> Engines:
         StoreError: if the stored proofs of recipes can't be read.
         DeviceError: if this machine lacks the device.
         MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
+        OSError: if the copy of the code or the data of packed tasks can't be written.
     """
     engines = _unproven(plan, options)
     for sentence in engines.missing_ray():  # to stderr, since nothing is wrong with the study
@@ -238,6 +255,7 @@ def resolve_to_estimate(plan: Plan, options: Options) -> Engines:
             name different devices.
         StoreError: if the stored proofs of recipes can't be read.
         MissingPackageError: if the options ask for a cluster or several cores, and Ray isn't installed.
+        OSError: if the copy of the code or the data of packed tasks can't be written.
     """
     return _proven(_unproven(plan, options), plan)
 

@@ -138,21 +138,24 @@ def _shortened(values: Sequence[str]) -> str:
 
 
 def preview(plan: Plan, options: Options, difference: float | None = None) -> Estimate:
-    """Estimate the costs of running a study, without writing anything.
+    """Estimate the costs of running a study, without writing to the store.
 
     A training function or a program is tried for a moment. Otherwise the time is measured: the largest pack of each
-    kind trains here for about a second.
+    kind trains here for about a second. Nothing is tried or measured if no trial is left.
 
     Args:
         plan: the study's plan.
         options: options of the run.
-        difference: a difference of success rates to detect, or None; the estimate then has the number of seeds that it
-            takes.
+        difference: a difference of success rates to detect, in (0, 1], or None; the estimate then has the number of
+            seeds that it takes.
 
     Raises:
-        InputError: if the first trial of a function or program fails, a model can't be trained, or the options need Ray
-            and it isn't installed.
-        StudyError: if the store, or the study's own results in it, can't be read.
+        InputError: if the first trial of a function or program fails, no engine trains a cell, a model can't be
+            trained, or the device isn't available; or as `resolve_to_estimate` raises.
+        StudyError: if the store, or the study's own results in it, can't be read; or if one engine and kind of device
+            gave a trial two different results.
+        ValueError: if `difference` is above 1.
+        OSError: if the cache of code or data can't be written.
         Exception: an error of an engine that doesn't train packed tasks.
     """
     design = design_note(plan, options.root, difference)
@@ -228,7 +231,7 @@ def _explained(cell: Cell, engine: Engine) -> Iterator[None]:
 
 
 def calibrate(pack: Pack, engine: Engine, device: str) -> float:
-    """Measure the seconds per trial-iteration of a pack, evaluations included.
+    """Measure the seconds per trial-iteration of a pack, evaluations included, compilation not.
 
     Args:
         pack: the pack, which trains for about a second.
@@ -236,8 +239,10 @@ def calibrate(pack: Pack, engine: Engine, device: str) -> float:
         device: ``cpu`` or ``cuda``.
 
     Raises:
-        DeviceError: if the device isn't available.
-        Exception: the error of the user's task or model.
+        DeviceError: if the device isn't available, or has no room for the pack.
+        InputError: if the user's code can't be loaded, or can't train the cell.
+        OSError: if the copy of the user's code can't be written.
+        Exception: the error of the user's task or model, or of the engine.
     """
     cell = pack.trials[0].cell
     engine.start(pack, device=device).advance(0.0)  # compiles what isn't compiled yet
@@ -257,7 +262,10 @@ _MOST_SHAPES = 8
 
 
 def preview_search(plan: Plan, options: Options) -> RenderableType:
-    """Estimate the costs of a search, without writing anything.
+    """Estimate the costs of a search, without writing to the store.
+
+    The first cell of a function or program is tried for a moment. Otherwise cells of at most eight shapes train here
+    for about a second each.
 
     Args:
         plan: the search's first plan, with cells at the ends of its ranges.
@@ -265,7 +273,9 @@ def preview_search(plan: Plan, options: Options) -> RenderableType:
 
     Raises:
         InputError: as `preview` does.
-        StudyError: if the store, or the study's own record or results in it, can't be read.
+        StudyError: if the store, or the study's own record or results in it, can't be read, or the record belongs to
+            another search.
+        OSError: as `preview` does.
         Exception: as `preview` does.
     """
     search = plan.spec.search

@@ -32,7 +32,8 @@ def try_first_trial(engine: CallEngine, trial: Trial) -> list[str]:
         One or two sentences that describe the outcome.
 
     Raises:
-        InputError: if the trial fails, with its traceback in the message; or if the code can't be unpacked.
+        InputError: if the trial fails, with its traceback in the message, if there is one; or if the code can't be
+            unpacked.
         OSError: if the cache of code can't be written.
     """
     began_s, call_s = time.monotonic(), None

@@ -116,7 +116,7 @@ class Monitor:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Show progress during the block; then wait until the store has taken all results.
+        """Show progress during the block, and keep a heartbeat in the store; then `wait` for the store.
 
         Raises:
             StudyError: as `wait` does.

@@ -81,9 +81,8 @@ def study_of_program(name: str, command: str, folder: Path) -> str:
         folder: folder of the study file; paths in the command are relative to it.
 
     Raises:
-        InputError: if the command is empty, can't be split into words or needs a shell, or the program doesn't exist,
-            can't be read or fails.
-        KeyError: if the command has a placeholder of a hyperparameter, such as ``{lr}``.
+        InputError: if the command is empty, can't be split into words, needs a shell or has a placeholder of a
+            hyperparameter, such as ``{lr}``; or if the program doesn't exist, can't be read or fails.
         OSError: if the cache of code can't be written.
     """
     tried = try_program(split_command(command), folder)
@@ -128,14 +127,15 @@ def try_program(
     Args:
         words: the words of the command.
         folder: folder of the study file; paths in the command are relative to it.
-        swept: hyperparameters of a sweep with values; the command gets an option for each one without a placeholder.
+        swept: hyperparameters of a sweep with values; the command gets an option for each one without a placeholder,
+            unless it has the placeholder of a configuration file, ``{config}``.
         options: the program's option name for each hyperparameter with another name.
         include: files of the code that the command doesn't name.
         seed: the seed of the run.
 
     Raises:
-        InputError: if the program can't be started, or its code can't be read.
-        KeyError: if the words have a placeholder of a hyperparameter that isn't in `swept`.
+        InputError: if the program can't be started, its code can't be read, or the words have a placeholder of a
+            hyperparameter that isn't in `swept`.
         OSError: if the cache of code can't be written.
     """
     code = read_program_code(_program(words), folder, include)
@@ -215,7 +215,7 @@ def find_results(folder: Path, printed: str) -> tuple[Results | None, list[str]]
 
     Returns:
         The place of the results and the names of at most four metrics, the likeliest first; None and an empty list if
-        no results are found.
+        no results are found. Names of counters and settings, such as ``epoch`` or ``lr``, aren't metrics.
     """
     for results in _candidates(folder, printed):
         steps = Steps()

@@ -39,8 +39,8 @@ def study_of_function(name: str, train: str, folder: Path) -> str:
         folder: folder of the study file, which is searched for modules first.
 
     Raises:
-        InputError: if the function doesn't exist, isn't marked with `seeded`, has a parameter without a default or of
-            an unknown type, or fails.
+        InputError: if the name isn't valid; or if the function doesn't exist, isn't marked with `seeded`, has a
+            parameter without a default or of an unknown type, or fails.
         OSError: if the cache of code can't be written.
     """
     values, metrics = try_function(name, train, folder)
@@ -107,8 +107,8 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
     Args:
         name: the study's name.
         keys: lines that define the call of a trial.
-        metrics: names of the reported metrics; empty if unknown.
-        values: hyperparameters; the first float becomes the axis of the grid.
+        metrics: names of the reported metrics; empty if unknown, which gives ``loss`` and a remark.
+        values: hyperparameters; the first float becomes the axis of the grid, with its value and a tenth of it.
         guide: documentation page that lists all keys.
     """
     directions = {metric: direction_of(metric) for metric in metrics} or {"loss": "lower"}

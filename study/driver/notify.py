@@ -47,17 +47,18 @@ class News:
 def notifying(study: str, console: Console) -> Iterator[News]:
     """Run the user's command after the block, even if it raised an Exception, but not after KeyboardInterrupt.
 
-    Nothing is run without a command, or if `has_begun` is still False.
+    Nothing is run without a command, or if `has_begun` is still False. Only the user's own settings can have a command;
+    one in the working folder's settings isn't run, and a warning says so before the block.
 
     Args:
         study: the study's name.
-        console: where a failure of the command is reported.
+        console: where a failure of the command, and this warning, are printed.
 
     Yields:
         The news, to be filled in.
 
     Raises:
-        InputError: if the user's settings have mistakes; the block isn't run then.
+        InputError: if the user's settings can't be read or have mistakes; the block isn't run then.
     """
     command, news = notify_command(), News(study)
     if folder_notifies():

@@ -49,13 +49,13 @@ def checking_order(
 
     The block begins with an import of the function in another process, which ends with the block. The verdict is stored
     in the study's folder, and holds until the code, the versions of its distributions or the two trials change.
-    Nothing is checked if there are fewer than two trials, or they don't share a process. If a verdict is stored, only
-    its warning is printed again.
+    Nothing is checked if the study isn't of a function or was read without its code, has fewer than two trials, or they
+    don't share a process. If a verdict is stored, only its sentence is printed again.
 
     Args:
         plan: the study's plan.
         folder: the study's part of the store.
-        console: where a warning is printed.
+        console: where the verdict's sentence is printed, unless the results are the same.
         patience: waits for a store that is away.
 
     Yields:
@@ -89,7 +89,7 @@ def checking_order(
 
 
 def explain(spec: Spec, first: Trial, second: Trial) -> str:
-    """Return a sentence on a trial's dependence on one trained before it.
+    """Train two trials in both orders in another process; return a sentence if results depend on the order.
 
     Args:
         spec: the study.
@@ -97,7 +97,8 @@ def explain(spec: Spec, first: Trial, second: Trial) -> str:
         second: the trial whose result may differ after the first.
 
     Returns:
-        The sentence; empty if no dependence was found, or each trial has a process of its own.
+        The sentence, also if a trial gives other results when it is repeated. Empty if no difference was found, the
+        check failed, the study isn't of a function, or each trial has a process of its own.
 
     Raises:
         InputError: if the code can't be unpacked.
@@ -112,10 +113,11 @@ def explain(spec: Spec, first: Trial, second: Trial) -> str:
 
 @contextmanager
 def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tuple[str, str]]]:
-    """Begin to import a function in another process.
+    """Begin to import a function in another process, which ends with the block.
 
     Yields:
-        A function that trains two trials there in both orders, and returns the verdict and sentence of an `OrderNote`.
+        A function that trains two trials there in both orders, and returns the verdict and sentence of an `OrderNote`;
+        the verdict is ``unknown`` if the function can't be imported, or the trials can't be trained or take too long.
 
     Raises:
         InputError: if the code can't be unpacked.

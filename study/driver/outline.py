@@ -73,7 +73,8 @@ def outline(plan: Plan, root: str | Path) -> Outline:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the store, or the study's own results in it, can't be read.
+        StudyError: if the store, the study's own results in it, or the published results of an installed package can't
+            be read; or, with adaptive seeds, if one engine and kind of device gave a trial two different results.
     """
     seeds: list[RenderableType] = []
     plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))
@@ -130,7 +131,7 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the store, or the study's own results in it, can't be read.
+        StudyError: as `outline` does or, for a search, as `outline_search` does.
     """
     if plan.spec.seed_design.is_search:
         return Group(outline_search(plan, root), Text(_LEFT_OUT))
@@ -141,10 +142,10 @@ def quick(plan: Plan, root: str | Path) -> RenderableType:
 
 
 def as_json(plan: Plan, root: str | Path) -> dict[str, Any]:
-    """Return a study's outline, or a search's settings, as JSON data.
+    """Return a study's outline, or a search's settings, both with warnings, as JSON data.
 
     Raises:
-        StudyError: if the store, or the study's own results in it, can't be read.
+        StudyError: as `outline` does or, for a search, as `too_few` does.
     """
     spec = plan.spec
     if spec.search is None:
@@ -161,7 +162,8 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the store, or the study's own record or results in it, can't be read.
+        StudyError: if the record belongs to another search; if the store, the study's own record or results in it, or
+            the published results of an installed package can't be read.
     """
     # imported late: Optuna takes long to import, and most studies don't need it
     from study.search import cost, read_record, rungs
@@ -190,7 +192,9 @@ def outline_search(plan: Plan, root: str | Path) -> Text:
 
 
 def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
-    """Warn of cells with fewer iterations than any similar cell needed, published or in the store.
+    """Return warnings of cells with fewer iterations than any similar cell needed, published or in the store.
+
+    Published cells count only if the plan's cells contain the success criterion.
 
     Args:
         plan: the plan of the cells.
@@ -198,10 +202,11 @@ def too_few(plan: Plan, cells: Iterable[Cell], root: str | Path) -> list[str]:
         root: the store's folder or URL.
 
     Returns:
-        A sentence for each warning; empty if references set the success criterion.
+        A sentence for each warning; empty if references set the success criterion, or no cell has iterations.
 
     Raises:
-        StudyError: if the store, or the study's own results in it, can't be read.
+        StudyError: if the store, the study's own results in it, or the published results of an installed package can't
+            be read.
     """
     with_iterations = [cell for cell in dict.fromkeys(cells) if cell.iterations]
     models = {cell.model for cell in with_iterations}

@@ -97,6 +97,8 @@ def as_packed(own: Engine | None) -> PackedEngine | None:
 def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     """Return the engine with a proven layout for each recipe; engines of other kinds, and None, are unchanged.
 
+    A recipe without a stored proof is proven now, by training a few trials; the new proof isn't stored.
+
     Args:
         own: the study's own engine; None without one.
         plan: the study's plan.
@@ -105,6 +107,7 @@ def proven(own: Engine | None, plan: Plan, root: str | Path) -> Engine | None:
     Raises:
         InputError: if a recipe can't be trained.
         StoreError: if the stored proofs can't be read.
+        OSError: if the copy of the code or the data can't be written.
     """
     packed = as_packed(own)
     if packed is None:

@@ -32,7 +32,7 @@ class Arguments:
 
 
 def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
-    """Return the options in a help text, except ``help`` and ``version``.
+    """Return the long options, such as ``--lr``, in a help text, except ``help`` and ``version``.
 
     Returns:
         By option, without its leading hyphens: its value's name, None for a flag; and its default, empty if unknown.
@@ -58,8 +58,9 @@ def arguments_of(
 ) -> Arguments:
     """Return a command's arguments, with placeholders for the values of its ``--options``, and missing options added.
 
-    Options are added for the seed, the folder and swept hyperparameters. Without any words, the first options with a
-    default are added, too; `Arguments.others` lists the remaining ones.
+    Options are added for the seed, the folder and swept hyperparameters; the latter unless the words have the
+    placeholder ``{config}``. Without any words, the first six options with a number or text as default are added, too.
+    `Arguments.others` lists the remaining ones.
 
     Args:
         words: the words after the program.

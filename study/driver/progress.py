@@ -61,7 +61,8 @@ class Board:
         """Set the metric whose mean so far is shown for each cell in training, and the cells' names.
 
         Args:
-            names: returns a short name of each cell by id; called at the first value, since naming many cells is slow.
+            names: returns a short name of each cell by id; called when a cell in training is first shown, since naming
+                many cells is slow.
             metric: the name of the first metric.
             title: the metric's name for readers.
         """
@@ -148,7 +149,7 @@ class Board:
         """Record a pack's results.
 
         Raises:
-            KeyError: if the pack has ended already, or isn't one of those begun.
+            KeyError: if the pack has ended or was split already, or isn't one of those begun.
         """
         self._preparing.pop(pack_id, None)
         last = self._running.pop(pack_id, None)
@@ -195,7 +196,7 @@ class Board:
 
     @property
     def training(self) -> Sequence[CellTraining]:
-        """Cells in training, in the order of the study; empty if none trains."""
+        """Cells in training that have a name by `name`, in the order of the study; empty if there are none."""
         trials, done = Counter[str](), defaultdict[str, float](float)
         for pack_id, progress in self._running.items():
             pack = self._packs[pack_id]
@@ -224,7 +225,7 @@ class Board:
 
     @property
     def values(self) -> Sequence[CellValue]:
-        """Mean so far of the metric in each cell in training that reported it, in the study's order; at most eight."""
+        """Mean so far of the metric in each cell of `training` that reported it, in the same order; at most eight."""
         running: dict[str, tuple[float, int]] = {}
         for progress in self._running.values():
             for cell, value in progress.latest.items():
@@ -316,7 +317,10 @@ class ClockJumps:
         self._apart_s = time_of_day() - steady()
 
     def jump_s(self) -> float | None:
-        """Return the change of the clock since the last call, in seconds, > 0 if set ahead; None if below 30 s."""
+        """Return the seconds by which the clock was set since the last call, at first since the object was made.
+
+        They are > 0 if it was set ahead; None for less than 30 s in either direction.
+        """
         apart_s = self._time_of_day() - self._steady()
         jump_s, self._apart_s = apart_s - self._apart_s, apart_s
         return jump_s if abs(jump_s) >= _JUMP_S else None
@@ -349,6 +353,8 @@ def preparation_text(step: Preparing) -> str:
 @contextmanager
 def live_board(board: Board, console: Console) -> Iterator[Callable[[], None]]:
     """Show a changing board: in place on a terminal or in a notebook, otherwise in lines at least four seconds apart.
+
+    Without a terminal, the line of counts is shown once more after a block that raised nothing.
 
     Yields:
         A function to call after each change.

@@ -91,7 +91,9 @@ def repeat(
     Raises:
         InputError: if the study or a trial isn't stored, a newer package wrote a file, or a trial failed, was stopped
             early, isn't in the plan, or can't be trained here.
-        StoreError: if the store can't be read. All errors are raised while iterating.
+        StoreError: if the store can't be read.
+        OSError: if the copy of the code or the data can't be written.
+        Exception: the error of a packed task or model. All errors are raised while iterating.
     """
     folder = Store(root, read_only=True).open(plan.spec.study)
     results = folder.read_results()
@@ -180,14 +182,17 @@ def verify(
     Args:
         plan: the study's plan, with its code.
         root: the store's address.
-        share: fraction of the planned trials with a result, in (0, 1]; at least one is trained.
+        share: fraction of the planned trials that neither failed nor were stopped early, in (0, 1]; at least one is
+            trained.
         notify: called after each repetition.
 
     Raises:
-        InputError: if the study isn't stored or has no planned trial with a result, a newer package wrote a file, or a
-            trial can't be trained here.
+        InputError: if the study isn't stored or has no such trial, a newer package wrote a file, or a trial can't be
+            trained here.
         StoreError: if the store can't be read or written.
-        BusyError: if the study is running.
+        BusyError: if the study is running when all trials are trained; no certificate is stored then.
+        OSError: as `repeat` does.
+        Exception: as `repeat` does.
     """
     folder = Store(root).open(plan.spec.study)
     outcomes = folder.outcomes()

@@ -33,8 +33,9 @@ FEW, ALL = "csv, 8 columns", f"parquet, {ONE.num_columns} columns"
 def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
     """Draw a table of outcomes: `trials` rows, `trials // cells` seeds a cell, at success rates from 0 to 1.
 
-    The rates rise by 1/96 from cell to cell, and start again after 97 cells. `cells` is at most `trials`, and should
-    divide it; else the remaining trials form more cells. ``solved_at``, in iterations, is null for an unsolved trial.
+    The rates rise by 1/96 from cell to cell, and start again after 97 cells. `cells` is from 1 to `trials`, and
+    should divide it; else the remaining trials form more cells. ``solved_at``, in iterations, is null for an unsolved
+    trial.
     """
     random = np.random.default_rng(seed)
     cell, number = np.divmod(np.arange(trials), trials // cells)
@@ -58,8 +59,8 @@ def outcomes(trials: int, cells: int, seed: int = 1) -> pa.Table:
 def all_columns(table: pa.Table) -> pa.Table:
     """Convert a table of `outcomes` to one with all columns of a study's results.
 
-    Columns that both have are copied. Outcomes, iterations and errors follow from the table. A hundred successive rows
-    have the same cell id. The other columns are constant.
+    Columns that both have are copied. Outcomes, iterations of success and errors follow from the table. Each row has a
+    trial id of its own; a hundred successive rows have the same cell id. The other columns are constant.
     """
     given: dict[str, Any] = {name: table[name] for name in table.column_names if name in ONE.column_names}
     given["trial_id"] = pa.array([f"{number:032x}" for number in range(len(table))])

@@ -57,7 +57,7 @@ def share_beyond(weight: float) -> float:
 
 
 def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute the loss (y - t)² and its slopes over a grid of both weights.
+    """Compute the loss (y - t)² and its slopes over a grid of both weights from 0 to 1.
 
     y is the product of the factors of two inputs, both `INPUT`.
 
@@ -78,7 +78,11 @@ def loss_and_slopes(target: float) -> tuple[Floats, Floats, Floats, Floats]:
 def plot(path: Path) -> None:
     """Draw the losses of both targets, 2.25 and -1.5, over the weights into an image file.
 
-    Lines show the paths of gradient descent, the barriers and the published initial weights.
+    Lines show the paths of gradient descent, the barriers and the published initial weights; a star is the solution.
+
+    Raises:
+        OSError: if the file can't be written.
+        ValueError: if its suffix isn't that of a supported image format.
     """
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = Figure(figsize=(WIDTH_IN, 3.2), layout="constrained")

@@ -99,7 +99,8 @@ def trimmed_t(rows: Floats, share: float) -> Floats:
         share: share of values trimmed at each end; their number is rounded down.
 
     Returns:
-        Lower and upper bounds, [studies, 2]; NaN where the variance is 0.
+        Lower and upper bounds, [studies, 2]; NaN where the computed variance is 0; rounding may keep it above 0
+        for equal values.
 
     Raises:
         ZeroDivisionError: if fewer than two values of a sample remain.
@@ -133,7 +134,7 @@ def bca(statistic: Callable[..., Floats]) -> Interval:
     """Return a function that bounds a statistic of each row by SciPy's BCa bootstrap, at 95%.
 
     It bounds only the first 1 / `BCA_SHARE` of the rows, at least one, and skips rows whose values are all equal. If no
-    row is left, it returns one row of NaN.
+    row is left, it returns one row of NaN. Bounds that BCa doesn't define are NaN. `statistic` takes values and `axis`.
 
     Source: Efron, JASA 82 (1987) 171-185.
     """

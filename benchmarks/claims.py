@@ -63,7 +63,10 @@ class Claimed:
 
 
 def rate(success_rate: float, bound: float) -> Draw:
-    """Return a function that draws `MOST` outcomes at a success rate, with the claimed lower bound of that rate."""
+    """Return a function that draws `MOST` outcomes at a success rate, with the claimed lower bound of that rate.
+
+    The returned function raises ValueError unless 0 < bound < 1.
+    """
 
     def draw(rng: Rng) -> ClaimSample:
         return ClaimSample((rng.random(MOST) < success_rate).astype(float), bound, kind="rate")
@@ -74,11 +77,13 @@ def rate(success_rate: float, bound: float) -> Draw:
 def difference(first: float, second: float, by: float, phi: float = 0.3) -> Draw:
     """Return a function that draws `MOST` differences of two methods' outcomes, with the claimed lower bound.
 
+    The returned function raises ValueError unless -1 < by < 1.
+
     Args:
         first: success rate of the first method.
         second: success rate of the second method.
         by: claimed lower bound of the difference.
-        phi: correlation of both methods' outcomes.
+        phi: correlation of both methods' outcomes; the rates must allow it.
     """
 
     def draw(rng: Rng) -> ClaimSample:
@@ -106,7 +111,9 @@ def _times(unsolved: float, typical: float) -> tuple[Floats, Floats]:
 def time(unsolved: float, typical: float, above: float) -> Draw:
     """Return a function that draws `MOST` times to success, with a claimed upper bound of their mean.
 
-    The sample holds 100,000 iterations minus each time, so that greater is better and the bound is a lower one.
+    Times are rounded up to whole thousands of iterations. The sample holds 100,000 iterations minus each time, so that
+    greater is better and the bound is a lower one. The returned function raises ValueError unless the claimed bound is
+    between 0 and 100,000.
 
     Args:
         unsolved: probability of a trial without success.
@@ -205,6 +212,7 @@ def wrong(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw studies of a law, a key of `ERRORS`, and return its row, in a list.
 
     It has the share of studies with a wrong decision, the share of decided claims, and the mean seeds of a cell.
+    `studies` is at least 1.
     """
     tell(law)
     claims, rng = ERRORS[law], rng_of(law, seed)
@@ -226,7 +234,7 @@ def _is_wrong(claim: Claimed, course: Course) -> bool:
 def found(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw studies of a law, a key of `POWER`, and return a row for each of `RULES`, on the same draws.
 
-    A row has the share of studies that show the law's claim, and the mean seeds.
+    A row has the share of studies that show the law's claim, and the mean seeds. `studies` is at least 1.
     """
     tell(law)
     rows = []
@@ -243,7 +251,7 @@ def raised(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw studies of a law, a key of `RAISED`; return two rows for each of `WAYS`, with and without a shared error.
 
     A row has the share of studies that wrongly show the claim while their seeds are raised. With a shared error it also
-    has the claim's bound of that share.
+    has the bound that the test guarantees for that share; without, this column is empty. `studies` is at least 1.
     """
     tell(f"raised: {law}")
     return [_row_of_raised(law, way, sharing, studies, seed) for way in WAYS for sharing in (True, False)]
@@ -270,10 +278,12 @@ def _row_of_raised(law: str, way: str, sharing: bool, studies: int, seed: int) -
 def peers(law: str, studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw studies of a law, a key of `PEERS`; return a row for a claim, and one for AdaStop on the same draws.
 
-    A row has the shares of both decisions on the first method, and the mean seeds.
+    A row has the number of studies, the shares that decide ``greater`` and ``not greater`` of the first method, and the
+    mean seeds.
 
     Raises:
         ImportError: if the package adastop isn't installed.
+        ZeroDivisionError: if `studies` is less than 1.
     """
     tell(f"peers: {law}")
     first, second, phi = PEERS[law]
@@ -295,7 +305,8 @@ def ada_stop(first: Floats, second: Floats, seed: int) -> tuple[str, int]:
         seed: seed of AdaStop's permutations.
 
     Returns:
-        Its decision on the first method, ``greater``, ``not greater`` or ``–`` for none; and the number of seeds used.
+        Its decision on the first method, ``greater``, ``not greater``, or ``–`` if it calls both equal; and the
+        number of seeds used.
 
     Raises:
         ImportError: if the package adastop isn't installed.

@@ -57,15 +57,17 @@ def environment() -> dict[str, str]:
 
 
 def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **variables: str) -> tuple[float, str]:
-    """Run Python as a process in a new folder, and return its seconds and its output.
+    """Run Python as a process in a new folder, and return its seconds and its standard output.
+
+    The folder is removed afterwards.
 
     Args:
         words: the arguments of the Python interpreter.
         fill: writes files into the folder.
-        variables: added to the environment.
+        variables: added to `environment`, in which Ray's usage statistics are off.
 
     Raises:
-        RuntimeError: if the command fails.
+        RuntimeError: if the command fails; its message has the standard error.
     """
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as name:
         fill(Path(name))
@@ -84,7 +86,13 @@ def run_in_new_folder(words: Sequence[str], fill: Callable[[Path], object], **va
 
 
 def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
-    """Run Python in a folder; return its seconds and CPU seconds. Its exit code and `seconds` are ignored."""
+    """Run Python in a folder; return its seconds and CPU seconds.
+
+    Its output, its exit code and `seconds` are ignored.
+
+    Raises:
+        OSError: if the folder doesn't exist.
+    """
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *words], cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -95,7 +103,14 @@ def used(folder: Path, words: Sequence[str], seconds: float) -> Used:
 
 
 def row(name: str, measured: Mapping[str, Sequence[Used]]) -> dict[str, str]:
-    """Print a command's seconds, and return its row: medians of seconds and CPU seconds, ratios to both baselines."""
+    """Print a command's median seconds, and return its row: medians of seconds, of CPU seconds, and of ratios.
+
+    The ratios are those of the CPU seconds to both baselines' in the same round.
+
+    Args:
+        name: the command, a key of `measured`.
+        measured: the rounds of each command, and of both baselines, `NOTHING` and `ARRAYS`.
+    """
     whole_s, cpu_s = (list(column) for column in zip(*measured[name], strict=True))
     beside = {other: [cpu for _, cpu in measured[other]] for other in (NOTHING, ARRAYS)}
     tell(f"{name}: {statistics.median(whole_s):.2f} s")

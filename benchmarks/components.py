@@ -75,14 +75,20 @@ LAWS: Mapping[str, Law] = {
 
 
 def drawn(law: Law, shares: tuple[float, float, float], n: int, rng: Rng) -> Floats:
-    """Draw the trials of a study, [n, n]: latent numbers, or outcomes of 0 and 1 for a law with a rate."""
+    """Draw the trials of a study, [n, n]: latent numbers, or outcomes of 0 and 1 for a law with a rate.
+
+    `shares` are the variances of the effects of rows, of columns, and of the rest; they add up to 1.
+    """
     a, b, residual = np.sqrt(shares)
     y = a * law.effect(rng, (n, 1)) + b * law.effect(rng, (1, n)) + residual * law.effect(rng, (n, n))
     return y if law.rate is None else np.asarray(y < special.ndtri(law.rate), float)
 
 
 def pivotal(y: Floats) -> Floats:
-    """Return 95% intervals of the shares, [3, 2], by generalized pivotal quantities, assuming normal effects."""
+    """Return 95% intervals of the shares, [3, 2], by generalized pivotal quantities, assuming normal effects.
+
+    `y` is a square array without NaN, of at least two rows.
+    """
     n = len(y)
     a, b, residual = _variances(y, np.ones(y.shape, bool), False)
     squares = np.maximum([residual + n * a, residual + n * b, residual], 1e-12)
@@ -111,7 +117,8 @@ def own(y: Floats, *, is_success: bool) -> Floats | None:
 def of_law(name: str, shares: tuple[float, float, float], studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw the studies of a law, a key of `LAWS`, with given shares, and return a row for each n and interval.
 
-    Coverage and width are empty if no study has an interval.
+    A law with a rate has the intervals of `variance_shares` only. The other intervals see a tenth of the studies, at
+    least one. Coverage and width are empty if no study has an interval. `studies` is at least 1.
     """
     law, rows = LAWS[name], []
     tell(f"{name}, {shares}")

@@ -50,7 +50,7 @@ def loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation, epsilon
     The shapes of w1 and w2, the weights of the first and of the second layer, must broadcast.
 
     Raises:
-        ValueError: for an NMU, unless 0 <= w2 <= 1.
+        ValueError: for an NMU, unless 0 <= w2 <= 1; for NAC•, unless epsilon > 0.
     """
     return nmu_loss(w1, w2, observation) if epsilon is None else nac_mul_loss(w1, w2, observation, epsilon)
 
@@ -61,7 +61,11 @@ def axes_of(epsilon: float | None, grid: int) -> tuple[Floats, Floats]:
 
 
 def surface(observation: Observation, epsilon: float | None, grid: int) -> Floats:
-    """Compute the loss on the grid, [w2, w1]."""
+    """Compute the loss on a grid with `grid` values of each weight, [w2, w1]; without an epsilon, that of the NMU.
+
+    Raises:
+        ValueError: if `grid` is negative, or an epsilon isn't positive.
+    """
     w1, w2 = axes_of(epsilon, grid)
     return loss(w1, w2[:, None], observation, epsilon)
 
@@ -76,7 +80,7 @@ def rows_of(name: str, epsilon: float | None, grid: int) -> Iterator[Row]:
     also have the least loss with w2 < 0, and the |w1| of a zero loss at w2 = 1 and -1, empty if there is none.
 
     Raises:
-        ValueError: if `grid` is less than 1.
+        ValueError: if `grid` is less than 1, or an epsilon isn't positive.
     """
     observation = OBSERVATIONS[name]
 
@@ -103,8 +107,9 @@ def plot(name: str, grid: int, path: Path) -> None:
     """Draw the loss of an observation, a key of `OBSERVATIONS`, into a file: a panel for each second layer.
 
     Raises:
-        ValueError: if `grid` is negative.
-        TypeError: if `grid` is 0 or 1.
+        ValueError: if `grid` is less than 1, or the file's suffix isn't that of a supported image format.
+        TypeError: if `grid` is 1.
+        OSError: if the file can't be written.
     """
     observation = OBSERVATIONS[name]
     scale = PowerNorm(0.5, 0, HEIGHT)  # most of the square is below 150

@@ -86,6 +86,9 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
 
     Raises:
         InputError: if there is no such engine, or it can't train the cell on this device.
+        KeyError: if the plain loop or JAX lacks a layer of the cell's model.
+        RuntimeError: for the plain loop, if there is no GPU for the device ``cuda``.
+        AssertionError: for the plain loop on ``cuda``, if torch was built without CUDA.
     """
     if way == PLAIN:
         return plain_loop(cell, device)
@@ -100,7 +103,7 @@ def measurement(cell: Cell, way: Way, device: str) -> Measure:
 
 
 def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle: Callable[[list[float]], float]) -> str:
-    """Summarise the speed-up of `way` over the way of the other name with the same packs, by `middle` over rounds.
+    """Summarise the speed-up of `way` over the way named `other` with the same pack and cells, by `middle` over rounds.
 
     Returns:
         The speed-up with two decimals; an empty text if the other way wasn't measured.
@@ -112,9 +115,16 @@ def times(measured: Mapping[Way, Sequence[float]], way: Way, other: str, middle:
 def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure all ways to train a cell in turns, and return a row for each.
 
+    Args:
+        cell: the cell.
+        arguments: `packs`, `cells`, `device`, `rounds` and `seconds`: the options of `main`.
+
     Raises:
         ValueError: if no family has the cell's task.
-        InputError: if an engine of the family can't be imported, or the device isn't available.
+        InputError: if an engine of the family can't be imported.
+        KeyError: if the plain loop lacks a layer of the cell's model.
+        RuntimeError: if there is no GPU for the device ``cuda``.
+        AssertionError: if torch was built without CUDA, for the device ``cuda``.
     """
     found = ways(cell, arguments.packs, arguments.cells, arguments.device)
     measures = {way: measurement(cell, way, arguments.device) for way in found}
@@ -143,7 +153,10 @@ def main(words: Sequence[str] | None = None) -> None:
 
     Raises:
         ValueError: if a number of inputs is too small for the task's subsets.
-        InputError: if an engine can't be imported, or there is no GPU for ``--device cuda``.
+        InputError: if an engine can't be imported.
+        KeyError: if `--models` has a model that the plain loop lacks.
+        RuntimeError: if there is no GPU for ``--device cuda``.
+        AssertionError: if torch was built without CUDA, for ``--device cuda``.
         OSError: if the table can't be written.
     """
     known = parser(__doc__, rounds=5, seconds=0.4, models=list(KNOWN))

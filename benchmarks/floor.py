@@ -214,6 +214,10 @@ def rows_of(cell: Cell, arguments: Namespace) -> list[dict[str, Any]]:
     """Measure one shape; return a row for each part, and for the floor and the engine at each number of cells a seed.
 
     Parts are compared with the floor at the first number of cells.
+
+    Args:
+        cell: the shape's cell.
+        arguments: `cells`, `rounds` and `seconds`: the options of `main`.
     """
     engines = {
         cells: training(engine_named("fused"), new_pack(cell, PACK, cells), clock=time.process_time)
@@ -257,12 +261,16 @@ def _floor(cell: Cell, cells: int, stream_us: Sequence[float], products_us: Sequ
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw microseconds against cells of a seed into a file: engine and floor, for each number of hidden units.
 
+    Only the first numbers of hidden units are drawn, as many as `PALETTE` has colours.
+
     Args:
         rows: at least one row of `rows_of`, or of its CSV file.
         path: the file.
 
     Raises:
         KeyError: if a row lacks a column.
+        ValueError: if a number of a row can't be read, or the file's suffix isn't that of a supported image format.
+        OSError: if the file can't be written.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 2.6), layout="constrained")

@@ -115,7 +115,6 @@ def main(words: Sequence[str] | None = None) -> None:
     Raises:
         AssertionError: if a trial fails.
         subprocess.CalledProcessError: if a process or `study run` fails.
-        ZeroDivisionError: if `--run` is 1, or another number of trials is 0.
         OSError: if the table can't be written.
     """
     options = parser(__doc__, rounds=5, seconds=0)

@@ -87,7 +87,10 @@ def clipped(units: tuple[str, ...], layers: Any) -> Any:
 
 
 def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
-    """Draw each layer's weights from its unit's initial distribution: arrays [seeds, cells, out, in] by name."""
+    """Draw each layer's weights from its unit's initial distribution: arrays [seeds, cells, out, in] by name.
+
+    They come from torch's default generator.
+    """
     network = Network(MODELS[cell.model], cell.value("input_size"), cell.value("hidden_size"), trials=seeds * cells)
     return tuple(
         {
@@ -101,7 +104,8 @@ def initial_layers(cell: Cell, seeds: int, cells: int) -> Any:
 def update_of_cell(cell: Cell) -> Callable[..., Any]:
     """Return a function that updates a trial: from state, step size, iteration, rows and targets to the next state.
 
-    A state is the layers and both moments of Adam; rows are [batch, in], targets [batch, 1].
+    A state is the layers and both moments of Adam; rows are [batch, in], targets [batch, 1]. The cell's model is one of
+    `KNOWN`.
     """
     units = tuple(MODELS[cell.model].layers.values())
     strength, start, end = (cell.value(f"sparsity_{name}") for name in ("strength", "start", "end"))
@@ -124,6 +128,7 @@ def jax_network_updates(cell: Cell, seeds: int, cells: int, at_once: int) -> Cal
 
     Args:
         cell: cell of the arithmetic task with operation ``mul``, one range, clipped weights, and a model of `KNOWN`.
+            Its batch size is ignored: batches have `BATCH` rows.
         seeds: number of seeds.
         cells: number of cells of each seed, which differ in their step size.
         at_once: updates of one call.

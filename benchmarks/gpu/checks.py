@@ -29,7 +29,7 @@ Bits = dict[str, npt.NDArray[Any]]
 
 
 def rows(machine: Machine, sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    """Run every check, and yield a row for each of its shapes, with ``passed`` ``yes`` or ``no``.
+    """Run every check; print and yield a row for each of its shapes, with ``passed`` ``yes`` or ``no``.
 
     Args:
         machine: the device to check.
@@ -66,12 +66,17 @@ def _row(check: str, shape: Model, passed: bool, found: str) -> dict[str, Any]:
 def bits(cells: Sequence[Cell], seeds: int, updates: int, blocks: Devices, *, first: int = 0) -> Bits:
     """Train cells of one shape from the start, and return the weights, moments and evaluation, by name.
 
+    The first axis of each array is the trial: all cells of the first seed, then those of the next.
+
     Args:
         cells: the cells; each trains with every seed.
         seeds: number of seeds.
-        updates: number of updates.
+        updates: number of updates, at least 1.
         blocks: constructor of the device's blocks.
         first: the first seed.
+
+    Raises:
+        DeviceError: if no kernel can be made for the device.
     """
     arrays = GpuArrays([Trial(cell, first + k) for k in range(seeds) for cell in cells], None, blocks)
     which = np.arange(seeds * len(cells))

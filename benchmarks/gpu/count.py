@@ -101,7 +101,10 @@ class _Block(EmulatedBlocks):
 
 
 def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
-    """Make a block with `trials` trials of one seed and different learning rates; also return the pack's arrays."""
+    """Make a block with `trials` trials of one seed and different learning rates; also return the pack's arrays.
+
+    `trials` is from 1 to `MOST_TOGETHER`.
+    """
     rates = [cell.replace(learning_rate=1e-3 * (1 + k)) for k in range(trials)]
     arrays = GpuArrays([Trial(cell, 0) for cell in rates], None, _Block)
     block: Any = arrays._blocks
@@ -109,7 +112,7 @@ def block_of(cell: Cell, trials: int) -> tuple[_Block, GpuArrays]:
 
 
 def machine_code(layout: Layout, choices: Choices, nvdisasm: str) -> Machine:
-    """Compile the training kernel, for blocks of any number of trials, and disassemble it.
+    """Compile the training kernel, for blocks of up to `MOST_TOGETHER` trials, and disassemble it.
 
     Raises:
         FileNotFoundError: if the assembler, ptxas, isn't installed, or the file `nvdisasm` doesn't exist.
@@ -190,10 +193,12 @@ def issued(machine: Machine, block: _Block, iteration: int, count: int) -> tuple
 def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
     """Count the warp instructions of a trial's update, and those of them that move spilled numbers.
 
+    The machine code is that of the cell's shape; a block has `trials` trials.
+
     Raises:
-        AssertionError: if the weights differ from the emulation's.
-        ValueError: if the machine code has an unsupported instruction.
-        KeyError: if it reads an unknown special register.
+        AssertionError: if the weights differ from the emulation's, or the threads of a warp have diverged at a barrier.
+        ValueError: if the machine code has an unsupported instruction or operand.
+        KeyError: if it reads an unknown special register, or jumps to an unknown label.
     """
     block, arrays = block_of(cell, trials)
     (after_first, _), (after_second, weights) = (issued(machine, block, _ITERATION, count) for count in (1, 2))
@@ -208,10 +213,12 @@ def update_of(machine: Machine, cell: Cell, trials: int) -> tuple[float, float]:
 def count(hidden: int, trials: int, machine: Machine) -> Counted:
     """Count the instructions of a block with this many trials of the NMU with 100 inputs.
 
+    `machine` has the machine code for `hidden` hidden units.
+
     Raises:
-        AssertionError: if the weights differ from the emulation's.
-        ValueError: if the machine code has an unsupported instruction.
-        KeyError: if it reads an unknown special register.
+        AssertionError: if the weights differ from the emulation's, or the threads of a warp have diverged at a barrier.
+        ValueError: if the machine code has an unsupported instruction or operand.
+        KeyError: if it reads an unknown special register, or jumps to an unknown label.
     """
     cell = published_cell("NMU", 100, hidden)
     layout = block_of(cell, 1)[0].layout
@@ -259,9 +266,9 @@ def main(words: Sequence[str] | None = None) -> int:
         FileNotFoundError: if the assembler, ptxas, isn't installed.
         ImportError: if a package of the extra `gpu` isn't installed.
         RuntimeError: if the assembler or the disassembler fails.
-        AssertionError: if the weights differ from the emulation's.
-        ValueError: if the machine code has an unsupported instruction.
-        KeyError: if it reads an unknown special register.
+        AssertionError: if the weights differ from the emulation's, or the threads of a warp have diverged at a barrier.
+        ValueError: if the machine code has an unsupported instruction or operand.
+        KeyError: if it reads an unknown special register, or jumps to an unknown label.
     """
     known = ArgumentParser(description="Count the instructions of the fused GPU engine, without a GPU.")
     known.add_argument("--nvdisasm", default="nvdisasm", metavar="FILE", help="NVIDIA's disassembler; default: PATH's")

@@ -27,9 +27,16 @@ def run(study: str, engine: str, device: str, store: Path, options: Sequence[str
     It reuses results in the store, so the same command continues an interrupted study. The seconds are those of this
     command alone.
 
+    Args:
+        study: a preset or a file.
+        engine: the engine's name.
+        device: ``cpu`` or ``cuda``.
+        store: the store's folder, an absolute path.
+        options: further options of `study run`.
+
     Raises:
-        subprocess.CalledProcessError: if it failed; its output is on the terminal.
-        InputError: if `study` is neither a preset nor a file.
+        subprocess.CalledProcessError: if it failed, for example because `study` is neither a preset nor a file. Its
+            output is on the terminal.
     """
     if Path(study).is_file():  # the command starts in `ROOT`
         study = str(Path(study).resolve())
@@ -51,7 +58,10 @@ def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> lis
         more: further entries of the provenance.
 
     Returns:
-        The rows of the comparison with published cells; empty if the study repeats none of them.
+        The rows of the comparison with published cells; empty if the study repeats none of them, which is printed.
+
+    Raises:
+        OSError: if a file can't be read or written.
     """
     to.mkdir(parents=True, exist_ok=True)
     for name in FILES:
@@ -70,8 +80,11 @@ def keep(report: Path, to: Path, device: str, took_s: float, **more: Any) -> lis
 def markdown(rows: Sequence[dict[str, str]]) -> str:
     """Return the comparison in Markdown for tasks/docs/results: p is Fisher's exact test, before Holm's correction.
 
+    A missing p-value is shown as –.
+
     Raises:
-        ValueError: if a row has no p-value, because there is nothing to test.
+        KeyError: if a row lacks a column.
+        ValueError: if a p-value isn't a number.
 
     Example:
         >>> row = {"model": "NMU", "hidden_size": "2", "solved": "50", "trials": "50", "published_solved": "49",

@@ -90,7 +90,10 @@ def _rows(machine: Machine, cell: Cell, shape: Model, second: dict[str, float]) 
 
 
 def clock_under_load_mhz(machine: Machine, shape: Model) -> float | None:
-    """Return the multiprocessors' clock while the device trains, in MHz; None if emulated or if it can't be read."""
+    """Return the multiprocessors' clock while the device trains, in MHz; None if emulated or if it can't be read.
+
+    An error of the training or of the query is printed, and the result is None.
+    """
     if machine.emulated:
         return None
     try:

@@ -71,6 +71,9 @@ class Machine:
         Args:
             registers: registers of a thread; None to let the engine choose them. The emulation ignores them.
             most: maximum number of trials in a block; None to let the engine choose it.
+
+        Raises:
+            ImportError: if a package of the extra `gpu` isn't installed, unless emulated.
         """
         if self.emulated:
             # The compared blocks have other options: a check that these don't affect the bits.
@@ -84,7 +87,10 @@ class Machine:
 
         Args:
             cell: the trials' cell.
-            registers: registers of a thread; None to let the engine choose them.
+            registers: registers of a thread; None to let the engine choose them. The emulation ignores them.
+
+        Raises:
+            ImportError: if a package of the extra `gpu` isn't installed, unless emulated.
         """
         if self.emulated:
             return self.multiprocessors
@@ -106,7 +112,10 @@ class Machine:
         return ISSUED * self.multiprocessors * self.clock_hz * share / slots
 
     def about(self) -> dict[str, Any]:
-        """Return the device's name, multiprocessors and clock; for a GPU also capability, driver and CUDA packages."""
+        """Return the device's name, multiprocessors and clock; for a GPU also capability, driver and CUDA packages.
+
+        Packages that aren't installed, and values that nvidia-smi doesn't return, are left out.
+        """
         found: dict[str, Any] = {
             "gpu": self.name,
             "multiprocessors": self.multiprocessors,
@@ -137,6 +146,8 @@ def gpu() -> Machine:
 
     Raises:
         ImportError: if the package cuda-core isn't installed.
+        RuntimeError: if there is no GPU.
+        AssertionError: if torch was built without CUDA.
     """
     from cuda.core import Device
 
@@ -158,6 +169,9 @@ def smi(asked: str) -> list[str]:
 
     Returns:
         The values as texts; an empty list if the query fails.
+
+    Raises:
+        AssertionError: if torch was built without CUDA.
     """
     with suppress(OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
         ours = f"GPU-{torch.cuda.get_device_properties().uuid}"
@@ -193,7 +207,14 @@ def each(shapes: Sequence[Task], rows: Callable[[Task], Iterable[dict[str, Any]]
 
 
 def compile_blocks(task: tuple[Machine, Cell, int | None]) -> None:
-    """Compile the kernels of a task, (machine, cell, limit of registers or None), into the cache on disk."""
+    """Compile the kernels of a task, (machine, cell, limit of registers or None), into the cache on disk.
+
+    Kernels in the cache aren't compiled again. The emulation's are compiled later, at their first call.
+
+    Raises:
+        ImportError: if a package of the extra `gpu` isn't installed, unless emulated.
+        DeviceError: if no kernel can be made for the device.
+    """
     machine, cell, registers = task
     GpuArrays([Trial(cell, 0)], None, machine.blocks(registers))
 

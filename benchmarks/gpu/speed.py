@@ -41,7 +41,9 @@ class Lap(NamedTuple):
 
 
 def laps(training: Training, every: int, *, least: int = 0) -> Callable[[float], Lap]:
-    """Warm a pack up, and return a function that trains it for some seconds, longer if there are too few evaluations.
+    """Warm a pack up, and return a function that trains it for some seconds.
+
+    A lap is longer if it would have too few evaluations or no update.
 
     Args:
         training: a training that has just been started, and has iterations left for all laps.
@@ -88,9 +90,10 @@ def _million(per_s: float) -> str:
 
 
 def model_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape of `sizes.speed`, and yield two rows for each, of packs that fill the device once and twice.
+    """Measure each shape of `sizes.speed`; print and yield its rows, of packs that fill the device once and twice.
 
-    After `models_s` seconds of the arguments, further shapes are left out and printed.
+    After `models_s` seconds of the arguments, further shapes are left out, and their names printed. The torch engine's
+    columns are empty for shapes outside `sizes.torch`, and if none of its packs starts, whose errors are printed.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.
@@ -201,9 +204,10 @@ def _make_room(machine: Machine) -> None:
 
 
 def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape of `sizes.packs` in packs of `sizes.multiples` trials a multiprocessor; yield a row for each.
+    """Measure each shape of `sizes.packs` in packs of `sizes.multiples` trials a multiprocessor; print and yield rows.
 
-    A pack has at least one trial.
+    There is a row for each number of trials, ascending; it is rounded, and at least 1. Multiples with the same number
+    share a row.
 
     Raises:
         PartlyFailedError: at the end, if a shape failed; its error has been printed.
@@ -237,7 +241,7 @@ def pack_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[
 
 
 def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape of `sizes.packs`, four cells a seed, in blocks of at most one to four trials; yield the rows.
+    """Measure each shape of `sizes.packs`, four cells a seed, in blocks of at most 1 to 4 trials; print and yield rows.
 
     A pack has twice the number of trials that the device trains at once, rounded up to whole seeds.
 
@@ -280,7 +284,7 @@ def group_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator
 
 
 def register_rows(machine: Machine, sizes: Sizes, arguments: Namespace) -> Iterator[dict[str, Any]]:
-    """Measure each shape of `sizes.registers`, compiled with each limit of registers, and yield a row for each.
+    """Measure each shape of `sizes.registers`, compiled with each limit of registers; print and yield a row for each.
 
     A pack has twice the number of trials that the device trains at once.
 

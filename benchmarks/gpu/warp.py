@@ -163,7 +163,11 @@ class Warp:
     # --- operands -------------------------------------------------------------------------------------------------
 
     def predicate(self, text: str) -> Any:
-        """Read a predicate, such as ``P0``, ``!P0`` or ``UP0``; ``PT`` is the constant true."""
+        """Read a predicate, such as ``P0``, ``!P0`` or ``UP0``; ``PT`` is the constant true.
+
+        Returns:
+            bool [lanes]; a single bool for a uniform predicate.
+        """
         inverted, name = text.startswith("!"), text.lstrip("!")
         place = 7 if name[-1] == "T" else int(name[-1])
         value = self.uniform_predicates[place] if name.startswith("U") else self.predicates[place]
@@ -182,7 +186,14 @@ class Warp:
             np.copyto(self.predicates[int(text[-1])], value, where=mask)
 
     def word(self, text: str, offset: int = 0) -> Any:
-        """Read an operand as uint32; with an offset, the word that many words further on, or 0 for a number."""
+        """Read an operand as uint32; with an offset, the word that many words further on, or 0 for a number.
+
+        Returns:
+            uint32 [lanes] for a register; a single uint32 for a uniform register, a constant or a number.
+
+        Raises:
+            ValueError: if the operand is unsupported.
+        """
         text = text.replace(".reuse", "").replace(".64", "")
         if text.startswith("~"):
             return ~np.uint32(self.word(text[1:], offset))
@@ -201,7 +212,11 @@ class Warp:
         return np.uint32(int(text, 0) & _MASK if offset == 0 else 0)
 
     def number(self, text: str) -> Any:
-        """Read an operand as float32."""
+        """Read an operand as float32: [lanes] for a register, else a single number.
+
+        Raises:
+            ValueError: if the operand is unsupported.
+        """
         text = text.replace(".reuse", "")
         if text.startswith("-") and (text[1] in "R|cU"):
             return -self.number(text[1:])
@@ -220,7 +235,7 @@ class Warp:
         """Write a register for the threads in `mask`, unless it is the constant 0.
 
         The value is a whole number or float32, per thread or the same for all. A uniform register takes the value of
-        the first thread in `mask`.
+        the first thread in `mask`. `offset` is added to the register's number.
         """
         if text in ("RZ", "URZ"):
             return
@@ -238,7 +253,11 @@ class Warp:
             self.set(text, np.asarray(value >> np.uint64(32)), mask, 1)
 
     def address(self, text: str) -> Any:
-        """Compute an address in bytes, int64 [lanes], from the text in brackets."""
+        """Compute an address in bytes, int64 [lanes], from the text in the last brackets.
+
+        Raises:
+            ValueError: if the text is unsupported.
+        """
         inside = text[text.rindex("[") + 1 : -1]
         total = np.zeros(LANES, np.int64)
         for part in inside.replace("-0x", "+-0x").split("+"):

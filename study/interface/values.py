@@ -43,7 +43,7 @@ def number(value: object) -> float | int:
     """Return a value unchanged if it is a finite number.
 
     Raises:
-        ValueError: if it isn't a finite int or float, or is an int outside 64 bits.
+        ValueError: if it isn't a finite int or float, is a Boolean, or is an int that is ±2**63 or beyond.
     """
     if isinstance(value, list):
         raise ValueError(f"must be one number, but got the list {quoted(value)}; to sweep it, put it under grid")
@@ -60,7 +60,8 @@ def whole(value: object) -> int:
     """Return a whole number as an int; 3.0 becomes 3.
 
     Raises:
-        ValueError: if the value isn't a whole number, or is an int outside 64 bits; floats such as 1e300 pass.
+        ValueError: if the value isn't a whole number, is a Boolean, or is an int that is ±2**63 or beyond; floats such
+            as 1e300 pass.
     """
     finite = number(value)
     if finite != int(finite):

@@ -44,7 +44,7 @@ def parse_address(text: str) -> Address:
     """Parse the address of a cluster's dashboard.
 
     Raises:
-        InputError: if it isn't such an address, or holds a password.
+        InputError: if it isn't such an address, or holds, or may hold, a password.
 
     Example:
         >>> parse_address("http://head:8265/").url
@@ -69,13 +69,14 @@ def parse_address(text: str) -> Address:
 
 
 def token(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Read the token from where Ray reads it: RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token.
+    """Read the token from where Ray reads it: RAY_AUTH_TOKEN, else RAY_AUTH_TOKEN_PATH, else ~/.ray/auth_token.
 
     Args:
         environment: the process's environment variables.
 
     Returns:
-        The token; None without one, or if RAY_AUTH_MODE is ``disabled``.
+        The token; None if RAY_AUTH_MODE is ``disabled``, if the file is empty, or if ~/.ray/auth_token is missing or
+        can't be read.
 
     Raises:
         InputError: if the file that RAY_AUTH_TOKEN_PATH names can't be read.

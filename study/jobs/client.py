@@ -32,16 +32,16 @@ class TakenError(StudyError):
 
 
 def connect(address: str | Address, notify: Callable[[str], None] | None = None) -> Client:
-    """Connect to a cluster's dashboard.
+    """Return a client of a cluster's dashboard, after checking that it answers, accepts the token and can be used.
 
     Args:
         address: the dashboard's address.
         notify: called with a warning before a token is sent unencrypted over a network.
 
     Raises:
-        InputError: if it isn't the address of a dashboard, or the token's file can't be read.
-        MissingPackageError: if Ray isn't installed here.
-        ClusterError: if nothing answers there, the token is refused, or it isn't a Ray dashboard of a supported
+        InputError: if it isn't the address of a dashboard, or holds a password, or the token's file can't be read.
+        MissingPackageError: if Ray isn't installed here in a supported version, with its extras.
+        ClusterError: if it can't be reached, a token is missing or refused, or it isn't a Ray dashboard of a supported
             version.
     """
     check_ray("a cluster")
@@ -74,8 +74,10 @@ class Client:
     def check(self) -> None:
         """Check that a Ray dashboard of a supported version answers, and set `ray_version` to its version.
 
+        Supported are versions from `OLDEST_RAY` on with the major version of the Ray that is installed here.
+
         Raises:
-            ClusterError: if not.
+            ClusterError: if not, or if a token is missing or refused.
         """
         answer = self._ask("GET", "/api/version", reason="it isn't a Ray dashboard")
         version = answer.get("ray_version") if isinstance(answer, dict) else None
@@ -126,7 +128,7 @@ class Client:
         return sorted(alive, key=lambda node: (not node.head, node.name, node.id))
 
     def reservations(self) -> list[Reservation]:
-        """Return Ray's reservations for workers; empty if the dashboard doesn't list them.
+        """Return Ray's reservations for workers, at most 10,000; empty if the answer has no such list.
 
         Raises:
             ClusterError: if the cluster can't be reached.
@@ -155,12 +157,13 @@ class Client:
             entrypoint: the shell command to run.
             metadata: texts that everyone who may use the cluster can read.
             environment: variables of the job's processes, readable by the same people.
-            folder: folder to upload; the command's working folder.
+            folder: folder to upload, as the command's working folder; None to upload nothing.
             node_label: labels of the command's node; None for the head.
 
         Raises:
             TakenError: if the job id is taken.
-            ClusterError: if the cluster can't be reached, or refuses the job.
+            ClusterError: if the cluster can't be reached or refuses the job, or if the connection breaks off; the job
+                may have been accepted then.
         """
         runtime: dict[str, Any] = {"env_vars": dict(environment)}
         if folder is not None:
@@ -195,7 +198,7 @@ class Client:
         return bool(self._ask("POST", f"/api/jobs/{job_id}/stop").get("stopped"))
 
     def tail(self, job: Job, lines: int) -> str:
-        """Return the last lines of a job's log; empty if its node is gone or the log isn't there yet.
+        """Return the last lines of a job's log; empty if its node is gone, the log isn't there yet, or can't be read.
 
         Raises:
             ClusterError: if the cluster can't be reached.
@@ -211,7 +214,8 @@ class Client:
         It waits for a log that isn't there yet. A job that ended without a readable log yields no lines.
 
         Raises:
-            ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
+            ClusterError: if the cluster can't be reached, refuses the request or has no such job, or if the log breaks
+                off while the job runs.
         """
         loop = asyncio.new_event_loop()
         chunks = self._chunks(job_id, lines)

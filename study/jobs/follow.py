@@ -82,7 +82,7 @@ class JobStatus:
 
     @property
     def wait(self) -> str:
-        """Reason why it can't train yet; empty if it doesn't wait."""
+        """Reason why a running study has no room to train; empty otherwise, also while its job waits to start."""
         beat = self.heartbeat
         if self.share is None or (beat is not None and (beat.workers or beat.done >= beat.trials)):
             return ""
@@ -91,7 +91,7 @@ class JobStatus:
         return "waiting for machines: none of its workers has room yet" if beat is not None and beat.waiting else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the status as JSON data, with times in ISO 8601, and `last_lines` as ``said``."""
+        """Return the status as JSON data, with `wait`, times in ISO 8601, and `last_lines` as ``said``."""
         content = asdict(self)
         content["said"] = list(content.pop("last_lines"))
         content["wait"] = self.wait
@@ -143,7 +143,7 @@ def standings(client: Client, study: str | None = None, store: str | None = None
     Args:
         client: a connected client.
         study: include only studies of this name.
-        store: include only studies in this store.
+        store: include only studies in this store, written as in `JobStatus.store`.
 
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
@@ -202,7 +202,7 @@ def watch(client: Client, study: str, store: str | None = None) -> Iterator[tupl
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one for several stores, or not for that one.
-        ClusterError: if the cluster can't be reached any more.
+        ClusterError: if the cluster can't be reached, or refuses the request.
     """
     while True:
         status = standing(client, study, store)
@@ -234,12 +234,13 @@ def stop(client: Client, study: str, store: str | None = None) -> StopResult:
     The arguments are those of `standing`.
 
     Returns:
-        The outcome; for a study that wasn't running, its status.
+        The outcome; for a study that had ended before, its status, with both flags False.
 
     Raises:
         UnknownStudyError: if the cluster has no study of that name.
         InputError: if it has one for several stores, or not for that one.
-        ClusterError: if it still runs a minute after Ray should have killed it, or the cluster can't be reached.
+        ClusterError: if it still runs a minute after Ray should have killed it, or if the cluster can't be reached or
+            refuses a request.
     """
     before = standing(client, study, store)
     if before.ended:
@@ -269,7 +270,8 @@ def follow(client: Client, job_id: str, lines: int) -> Iterator[str]:
         lines: the number of last lines to begin with.
 
     Raises:
-        ClusterError: if the cluster can't be reached, or the log breaks off while the job runs.
+        ClusterError: if the cluster can't be reached, refuses the request or has no such job, or if the log breaks off
+            while the job runs.
     """
     yield from readable_lines(client.follow(job_id, lines))
 

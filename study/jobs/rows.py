@@ -86,6 +86,8 @@ class Reservation:
 def job_of(entry: Mapping[str, Any]) -> Job:
     """Parse the dashboard's entry of a job, and escape its texts, which any user of the cluster may have written.
 
+    The study's file (metadata ``spec``) stays unchanged.
+
     Raises:
         KeyError: if the entry has no submission id or status.
     """

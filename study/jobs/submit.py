@@ -118,18 +118,19 @@ def make_order(
     repository: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Order:
-    """Make an order, after checking that its addresses mean the same on a cluster as here.
+    """Make an order, after checking that its store and MLflow server mean the same on a cluster as here.
 
     Args:
         study: the study's name.
         spec: text of its file.
-        store: absolute path or URL.
+        store: absolute path or URL; slashes at its end are dropped.
         code: files of the study's own code by name; None without any.
         repository: fields of the user's repository; None without one.
         options: as in `Order`.
 
     Raises:
-        InputError: if an address is a relative path, or holds a password.
+        InputError: if the store is a relative path, if ``tracking_uri`` is neither ``off`` nor a URL with
+            ``://``, or is an SQLite file's with a relative path, or if an address holds a password.
 
     Example:
         >>> make_order("demo", "study: demo", "studies")
@@ -162,10 +163,11 @@ def connect_to_run(text: str, notify: Callable[[str], None], *, without_token: b
         without_token: whether the user accepts a cluster that asks for no token.
 
     Raises:
-        InputError: if the address isn't a dashboard's, there isn't a token here, its file can't be read, or the cluster
-            asks for none.
-        MissingPackageError: if Ray isn't installed here.
-        ClusterError: if it can't be reached, or isn't a Ray dashboard of a supported version.
+        InputError: if the address isn't a dashboard's or holds a password, or the token's file can't be read; or if
+            there is no token here or the cluster asks for none, except on this machine or with `without_token`.
+        MissingPackageError: if Ray isn't installed here in a supported version, with its extras.
+        ClusterError: if it can't be reached, a token is missing or refused, or it isn't a Ray dashboard of a supported
+            version.
 
     Example:
         >>> connect_to_run("head:6379", print)
@@ -206,8 +208,11 @@ def submit(client: Client, order: Order, notify: Callable[[str], None]) -> Submi
         The new job, or the last one that runs the study for that store.
 
     Raises:
-        InputError: if the cluster has no room for a pack now, and the order doesn't give a number of workers.
-        ClusterError: if the cluster can't be reached, or refuses.
+        InputError: if a job is needed, the cluster has no room for a pack now, and the order doesn't give a number of
+            workers.
+        ClusterError: if the cluster can't be reached or refuses the job, if the connection breaks off (the job may have
+            been accepted then), or if 20 others submit this study at the same time.
+        OSError: if the files for the upload can't be written to a temporary folder.
     """
     nodes = client.nodes()
     for warning in _warnings(order, nodes):

@@ -35,12 +35,14 @@ def checked(source: Source, mistakes: list[str], wanted: Wanted, notices: list[s
 
     Args:
         source: the source as it was read.
-        mistakes: a list that gets a line for each mistake, up to ten of each kind.
+        mistakes: a list that gets a line for each mistake, up to ten of each kind, and a line that counts the others.
+            If columns are missing, only these are listed.
         wanted: user-supplied roles of its columns.
         notices: a list that gets sentences for the reader.
 
     Returns:
-        The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if the source has mistakes.
+        The columns of `OUTCOME_SCHEMA`, then those of its metrics; None if the source has mistakes, or a wanted metric
+        has no direction.
     """
     names = source.table.column_names
     if lacking := _lacking(source, wanted):

@@ -57,14 +57,15 @@ def measured() -> set[str]:
 def from_mlflow(names: Sequence[str], metrics: Collection[str] = ()) -> dict[str, str]:
     """Map the columns of an export of MLflow's runs to our names.
 
-    Of several columns with one of our names, a parameter takes precedence over a metric, and a metric over a tag.
+    Included are all parameters, the metrics and tags that describe a trial, and those of `metrics`. Of several columns
+    with one of our names, a parameter takes precedence over a metric, and a metric over a tag.
 
     Args:
         names: the export's columns.
         metrics: the metrics that are needed.
 
     Returns:
-        Our names by MLflow's names; empty if the columns aren't those of such an export.
+        Our names by MLflow's names; empty without a column of parameters, ``params.NAME``.
 
     Raises:
         InputError: if an installed package of tasks can't be imported, or two offer the same task.

@@ -75,7 +75,6 @@ def read_source(
     Raises:
         InputError: as for `read_table`; if the file has unknown states, or no run that has ended; or if it is an export
             of MLflow without trials.
-        OSError: as for `read_table`.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """
@@ -85,9 +84,9 @@ def read_source(
 
 
 def without_states(source: Source, others: Collection[str], words: Mapping[str, State] | None = None) -> Source:
-    """Remove a source's columns of states and its runs that haven't ended, and mark its failed runs.
+    """Return a source without its columns of states and runs that haven't ended, and mark failed and stopped runs.
 
-    A source without columns of states is unchanged.
+    The source gets a notice for each. A source without columns of states is unchanged.
 
     Args:
         source: rows, with or without columns of states.
@@ -95,7 +94,7 @@ def without_states(source: Source, others: Collection[str], words: Mapping[str, 
         words: user-supplied meanings of words for states.
 
     Raises:
-        InputError: if no row is left, or the source has unknown states.
+        InputError: if no run has ended, or the source has unknown states.
     """
     states = find_states(source.table, words, others)
     if states is None:
@@ -118,6 +117,8 @@ def read_table(
 ) -> tuple[pa.Table, list[str]]:
     """Read a file without checks of its values. The columns of a text file are text, with decimal points.
 
+    Nested values of a Parquet file become JSON texts.
+
     Args:
         path: a path that ends in one of `SUFFIXES`.
         plain: columns of a text file with too many distinct values to be read as dictionaries.
@@ -129,7 +130,7 @@ def read_table(
     Raises:
         InputError: if the file has another suffix, doesn't exist, can't be read, has no rows or rows with too many or
             too few values, repeats a column, or was written by a newer package; or if an installed package of tasks
-            can't be imported.
+            can't be imported, or two offer the same task.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """

@@ -62,13 +62,13 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
     """Combine sources, check every row, and choose the columns that distinguish groups.
 
     A column distinguishes groups if it varies and doesn't describe a result. Unless it is a known hyperparameter, it
-    must also have at most half as many distinct values as there are rows, and no name of an id, a place or a time. Of
-    several columns that distinguish the same groups, the first is used. Rows with equal seeds and equal values in all
-    such columns are one trial.
+    must also have at most half as many distinct values as there are rows, and no name of an id, a place, a time or a
+    spread. A column that those before it determine is left out. ``model`` is included even if it doesn't vary. Rows
+    with equal seeds and equal values in all such columns and those of `by` are one trial.
 
     Args:
         sources: at least one source.
-        by: the columns to group by instead.
+        by: the columns to group by instead; empty for a single group.
         wanted: user-supplied roles of the columns.
 
     Returns:
@@ -175,7 +175,8 @@ def _others(source: Source, metrics: Collection[str]) -> pa.Table:
 def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column of text to integers or floats if every value that isn't missing is such a number.
 
-    Missing values become null then; otherwise the text is unchanged. A column without values becomes integers, all
+    Missing values become null then; otherwise the text is unchanged, and decoded if it was a dictionary. A number has
+    no spaces around it; hexadecimal integers such as 0x1F count. A column of text without values becomes integers, all
     null. In a column of floats, NaN becomes null; other types are unchanged.
     """
     if pa.types.is_large_string(column.type):

@@ -56,7 +56,8 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
         choices: the user's choices.
 
     Returns:
-        `HYPERPARAMETER`, `METRIC`, `CONSTANT`, `LABEL`, `SECONDARY`, or empty for other columns.
+        `HYPERPARAMETER`, `METRIC`, `CONSTANT`, `LABEL` or `SECONDARY`; empty for `STATED` outcomes, columns without
+        values, nested columns, and metrics by the source that aren't numbers or count progress.
 
     Raises:
         InputError: if the user names a metric whose values aren't numbers.
@@ -99,7 +100,7 @@ def floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a metric's numbers, with null for missing values; NaN stays NaN.
 
     Raises:
-        pyarrow.ArrowInvalid: if a text that isn't missing isn't a number.
+        pyarrow.ArrowInvalid: if a text that isn't missing isn't a decimal number, or an integer is beyond ±2**53.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
         return column.cast(pa.float64())

@@ -96,6 +96,8 @@ def _with_pairs(name: str) -> set[str]:
 def is_label(name: str) -> bool:
     """Return True if a column has the name of an id, a name, a place or a time of runs.
 
+    Among these are ``run_id``, ``uuid``, ``commit``, ``user`` and ``date``, but not ``id`` and ``name`` alone.
+
     Example:
         >>> is_label("output_dir"), is_label("runName"), is_label("_timestamp"), is_label("model_name")
         (True, True, True, False)
@@ -125,7 +127,7 @@ def words_of(name: str) -> list[str]:
 
 
 def main_first(names: Sequence[str]) -> list[str]:
-    """Order metrics: test metrics first, then validation metrics, then others, then names that aren't metrics.
+    """Order metrics by name: test, val, valid, validation, eval, then others; names without a direction come last.
 
     Example:
         >>> main_first(["loss", "val_acc", "test_acc", "epoch"])
@@ -164,7 +166,7 @@ def seed_column(table: pa.Table, seed: str | None) -> str:
 
 
 def seed_names(names: Sequence[str]) -> list[str]:
-    """Return the columns with a seed's name.
+    """Return the columns with a seed's name: one that ends in seed, seeds or random state.
 
     Example:
         >>> seed_names(["lr", "user_attrs_seed", "random_state"])

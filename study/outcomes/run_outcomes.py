@@ -81,7 +81,8 @@ _NONE = RunChoices()
 def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
     """Convert runs to outcomes.
 
-    Runs that haven't ended are left out, and failed runs count as failed. One of several runs with the same
+    Runs that haven't ended, runs without a seed and parents of runs with seeds are left out. Runs that failed, were
+    stopped or, without columns of outcomes, ended without any metric count as failed. One of several runs with the same
     hyperparameters and seed counts.
 
     Args:
@@ -89,9 +90,10 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
         choices: the user's choices.
 
     Raises:
-        InputError: if the runs have no seeds or no metric, none has ended, a state has no clear meaning, the user names
-            a missing column or a metric without numbers or direction, a choice of state words is malformed, a seed or
-            outcome is invalid, or hyperparameters seem to be missing, since too many runs repeat others.
+        InputError: if the runs have no seeds, or neither metrics nor outcomes, no run is left, a state has no clear
+            meaning, the user names a missing column or a metric without numbers or direction, a choice of state words
+            is malformed, a seed or outcome is invalid, or hyperparameters seem to be missing, since too many runs
+            repeat others; or if an installed package of tasks can't be imported.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],

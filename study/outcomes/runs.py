@@ -86,7 +86,6 @@ def read_runs(file: Path, *, is_wandb: bool = False) -> Runs:
 
     Raises:
         InputError: as for `study.outcomes.files.read_table`, or if the file isn't the required export.
-        OSError: if the path is too long, or its folder can't be searched.
     """
     table, notices = read_table(file)
     names = table.column_names
@@ -114,8 +113,9 @@ def _laid_out(names: Sequence[str]) -> dict[str, str]:
 def of_mlflow(name: str, table: pa.Table) -> Runs:
     """Return the runs of a table with the columns of MLflow's own exports, by start time, without system metrics.
 
-    The runs have the columns of parameters and metrics without prefixes, and ``status``. A metric with the name of a
-    parameter is called ``NAME (metric)``.
+    The runs have the columns of parameters and metrics without prefixes, and ``status`` if there is one, which is
+    called ``status (run)`` beside a parameter or metric of that name. A metric with the name of a parameter is called
+    ``NAME (metric)``.
 
     Args:
         name: the name of the runs.

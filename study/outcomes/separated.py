@@ -34,14 +34,15 @@ def header_and_separator(path: Path) -> tuple[list[str], str]:
 
     Without a header, or if no separator gives valid rows, there are no names, and the separator is a comma.
 
-    The separator is the one that splits the first rows most evenly.
+    The separator is the one by which most of the first 20 rows have as many values as the header; of several, the one
+    with most columns.
 
     Args:
         path: a UTF-8 file with values separated by commas, semicolons, tabs or pipes.
 
     Raises:
         OSError: if the file can't be read.
-        UnicodeDecodeError: if it isn't UTF-8.
+        UnicodeDecodeError: if its beginning isn't UTF-8.
     """
     readings: dict[str, tuple[int, int, list[str]]] = {}
     for separator in _SEPARATORS:
@@ -62,7 +63,8 @@ def header_and_separator(path: Path) -> tuple[list[str], str]:
 def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[str]]:
     """Replace decimal commas by points, and spreadsheets' error values by nulls; remove thousands separators.
 
-    Commas are replaced or removed only in columns of numbers, and only if the file's separator isn't a comma.
+    Commas and points are replaced or removed only in columns of numbers, and only if the file's separator isn't a
+    comma. In a column such as 1.234, points separate thousands only if another column has decimal commas.
 
     Args:
         table: columns of text, or of dictionaries of text.

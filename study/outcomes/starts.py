@@ -27,7 +27,6 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
     Raises:
         InputError: as for `read_table`; if the file lacks the covariate, or has a value there that isn't a finite
             number.
-        OSError: if the path is too long, or its folder can't be searched.
         StoreError: if results of an earlier version can't be converted to the current format, which is a bug in this
             package.
     """

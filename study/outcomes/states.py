@@ -107,7 +107,7 @@ class States:
     words: Sequence[str]
 
     def are(self, *states: State) -> Rows:
-        """Return a mask of the rows that are in one of these states."""
+        """Return a mask of the rows that are in one of these states; at least one state is needed."""
         mask: Rows = np.logical_or.reduce([self.values == state for state in states]).astype(bool)
         return mask
 
@@ -122,7 +122,10 @@ class States:
         return self.are(*NO_RESULT)
 
     def count(self, *states: State) -> str:
-        """Return the number of runs in these states as text, with their words; empty if there are none."""
+        """Return the number of runs in these states as text, with the eight most frequent words; empty without any.
+
+        At least one state is needed.
+        """
         words = Counter(word for word, here in zip(self.words, self.are(*states), strict=True) if here)
         listed = ", ".join(f"{word} {number:,}" for word, number in words.most_common(_MOST_LISTED))
         return f"{count_of(words.total(), 'run')}, by {join_and(self.columns)} ({listed})" if words else ""
@@ -132,7 +135,8 @@ def read_state_words(options: Iterable[str]) -> dict[str, State]:
     """Parse user-supplied meanings of words, such as ``aborted=failed,fertig=finished``.
 
     Returns:
-        The states by word; words are in lower case, without separators. The last of several meanings counts.
+        The states by word; words are in lower case, without separators or a type's name such as ``TrialState.``. The
+        last of several meanings counts.
 
     Raises:
         InputError: if an option isn't of that form, or names an unknown meaning.
@@ -159,7 +163,7 @@ def find_states(
 
     Args:
         table: one row a run.
-        user_words: user-supplied meanings of words.
+        user_words: user-supplied meanings of words, from `read_state_words`.
         others: columns that don't hold states.
 
     Returns:

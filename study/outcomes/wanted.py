@@ -82,12 +82,13 @@ def wanted(
 
     Args:
         metrics: names of columns, each optionally followed by its direction, ``:higher`` or ``:lower``. The default
-            direction comes from `success`, from `known`, or from the column's name.
+            direction comes from `success`, from `known`, or from the column's name. Without any, the metric is among
+            `Wanted.undirected`.
         success: a column, an operator and a number.
         known: metrics that are recognised by name.
 
     Raises:
-        InputError: if a metric has no name, or `success` isn't a column, an operator and a finite number.
+        InputError: if a metric is blank, or `success` isn't a column, an operator and a finite number.
 
     Example:
         >>> say = wanted(["val_acc", "wait:lower"], "val_acc >= 0.95")

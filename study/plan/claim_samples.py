@@ -51,7 +51,10 @@ class ClaimedTrials:
         return np.arange(self.trials_of(cell).rows.size) >= planned
 
     def ended(self, cell: Cell, seeds: int) -> tuple[int, float]:
-        """Return the number of ended trials, without failed ones, of the first seeds, and their seconds of training."""
+        """Return the number of ended trials, without failed ones, of the first seeds, and their seconds of training.
+
+        Unknown seconds count as 0.
+        """
         trials = self.trials_of(cell).first(seeds)
         has_ended = ~self.is_pending(cell)[:seeds] & ~self.is_unplanned(cell)[:seeds] & ~trials.is_failed
         return int(np.count_nonzero(has_ended)), float(np.nansum(trials.training_s[has_ended]))
@@ -63,18 +66,20 @@ def claim_samples(claim: Claim, trials: ClaimedTrials) -> list[ClaimSample]:
     | quantity | number of a seed |
     | --- | --- |
     | success_rate | 1 if solved, else 0 |
-    | solved_at | the iteration, of solved trials only |
-    | time_to_success | the iteration; all planned iterations if unsolved |
-    | metric with two limits, without a resolution | its value, clipped to them; the worse limit if the trial diverged |
+    | solved_at | the iteration, at most the claim's limit, of solved trials only |
+    | time_to_success | the iteration, at most the claim's limit; that limit if unsolved |
+    | metric with two different limits, without a resolution | its value, clipped to them; the worse limit without one |
     | any other metric | 1 if its value is beyond the bound, else 0; the bound of the mean is 1/2 |
 
-    Only solved trials have a number for a metric of solved trials.
+    The limit of a time is the smallest number of iterations of the claim's cells (`Claim.limits`). Only solved trials
+    with a value have a number for a metric of solved trials.
 
     For pairs, the number is the difference of the two cells' numbers; for the last kind of metric, 1 if the difference
     is beyond the bound. There, a missing value is worse than any other, and the claim is one about the median.
 
-    Claims of the relation ``below`` have numbers and bounds mirrored. The number of a trial that failed by an error is
-    unknown, so it neither shows nor refutes a claim.
+    Claims of the relation ``below`` have numbers mirrored and, except for pairs, the bound, too; those of the last kind
+    of metric have 1 if the value is below the bound. The number of a trial that failed by an error is unknown, so it
+    neither shows nor refutes a claim.
     """
     return [_sample(claim, pair, trials) for pair in claim.compared]
 

@@ -75,7 +75,7 @@ class ClaimVerdict:
 
     @property
     def looked_before(self) -> list[int]:
-        """The numbers of seeds at earlier looks, if these used up some of the test's error."""
+        """The numbers of seeds at earlier looks but the last; empty unless they raised `error` above the test's."""
         if self.error <= self.test.error:
             return []
         return sorted(look.seeds for look in self.test.earlier if not self.test.is_last(look))
@@ -88,10 +88,10 @@ def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
     | --- | --- |
     | added until claims are decided | after each batch, and at the last look by an exact test |
     | a fixed number | once all trials have ended |
-    | added by another rule | by anytime-valid tests |
+    | added by another rule | by anytime-valid tests, once all planned trials have ended |
 
-    If claims were judged before the file asked for more seeds (`Plan.earlier_looks`), the exact test gets half of its
-    previous error.
+    For each look before the file asked for more or fewer seeds (`Plan.earlier_looks`), the exact test gets half of its
+    previous error, unless such a look had the current seeds.
 
     Args:
         plan: the study's plan, from `study.plan.until.extended`.

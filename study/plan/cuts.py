@@ -23,7 +23,7 @@ def with_whole_draws(count: int, draws: int) -> int:
 
 
 def cut_by_number(group: Sequence[Trial], count: int) -> list[tuple[Trial, ...]]:
-    """Divide a group, in order, into `count` parts whose sizes differ by at most one."""
+    """Divide a group, in order, into `count` >= 1 parts whose sizes differ by at most one; some may be empty."""
     edges = [len(group) * i // count for i in range(count + 1)]
     return [tuple(group[a:b]) for a, b in itertools.pairwise(edges)]
 

@@ -54,7 +54,7 @@ class PairsRule:
         return wins, losses, int(both.sum()) - wins - losses
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of seeds of each cell, by its id: the maximum over pairs."""
+        """Return the number of seeds of each cell of a pair, by its id: the maximum over its pairs."""
         counts: dict[str, int] = {}
         for pair in self._pairs:
             count = self._count(pair)

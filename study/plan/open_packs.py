@@ -56,7 +56,10 @@ class OpenPacks:
         return True
 
     def ending_with(self, pack_id: str) -> list[Pack]:
-        """Return the open packs that end with a pack: itself, or its smallest parts if it was split; else none."""
+        """Return the open packs that end with a pack: itself, or its smallest open parts if it was split.
+
+        Empty if the pack isn't open.
+        """
         if pack_id not in self._open:
             return []
         if pack_id not in self._parts:

@@ -66,7 +66,8 @@ def make_packs(
 
     Raises:
         ValueError: if `slots` or `size` is below 1, or if no installed family has a trial's task.
-        InputError: if `family` is None, and a trial's family can't be imported, or several packages offer it.
+        InputError: if a trial's family can't be imported, or several packages offer it; not if both `family` and
+            another `key_of` are given.
 
     Example:
         >>> from study.plan.plan import make_plan
@@ -119,7 +120,10 @@ def _fewest(group: Sequence[Trial], size: int | None, slots: int, family: Family
 
 
 def bundle_share(trials: Sequence[Trial], at_once: AtOnce) -> float:
-    """Return the share of a device that trials of equal shape fill: above 1 if they don't fit at once, 1 if unknown."""
+    """Return the share of a device that trials of equal shape, at least one, fill: 1 if unknown.
+
+    It is above 1 if they don't fit at once.
+    """
     most = at_once(trials[0].cell)
     return len(trials) / most if most else 1.0
 
@@ -140,7 +144,7 @@ def _filling(
 def make_bundles(packs: Sequence[Pack], *, slots: int, at_once: AtOnce | None = None) -> list[tuple[Pack, ...]]:
     """Group packs into bundles of at most `MOST_CONCURRENT` that a device trains side by side.
 
-    Each pack is a bundle of its own on cores, and wherever any of the packs doesn't fit a device at once.
+    Each pack is a bundle of its own on cores, and also if any of the packs doesn't fit a device at once.
 
     Args:
         packs: the packs, the costliest first, so that packs of a bundle end at about the same time.

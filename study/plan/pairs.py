@@ -21,7 +21,7 @@ def pairs(cells: Sequence[Cell], model: str) -> list[Pair]:
         model: the model of the second cell of each pair.
 
     Raises:
-        InputError: if a cell has no counterpart.
+        InputError: if a cell of another model has no counterpart.
 
     Example:
         >>> from study.plan.plan import study_cells

@@ -101,7 +101,7 @@ class Plan:
 
     @property
     def size(self) -> str:
-        """The numbers of trials and cells, in words."""
+        """The numbers of trials, the greatest if adaptive, and cells in words; of a search, its trials and sampler."""
         cells = count_of(len(self.cells), "cell")
         if (search := self.spec.search) is not None:
             return f"{count_of(search.trials, 'trial')} to search with, by {search.sampler}"

@@ -74,7 +74,7 @@ def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
 
 
 def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
-    """Estimate the final number of seeds of each cell, by its id.
+    """Estimate the final number of seeds of each cell, by its id; a decided cell keeps its number.
 
     - half-width of a success rate: from the rate so far, with half a success and half a failure added; without results,
       from a uniform distribution of rates

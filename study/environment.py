@@ -26,8 +26,8 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
         repository: fields of the user's repository, ``user_git_commit`` and others; see `study.driver.repository`.
 
     Returns:
-        This package's git commit and whether its tree was dirty (None outside a checkout), the user's repository,
-        versions, device and UTC time.
+        This package's git commit and whether its tree was dirty, as at this process's first call (None outside a
+        checkout or without git), the fields of `repository`, versions of Python and packages, device and UTC time.
     """
     here = {"device": _device_name(device), "created_at": datetime.now(UTC).isoformat(timespec="seconds")}
     return _source() | dict(repository) | here
@@ -36,7 +36,7 @@ def provenance(device: str, repository: Mapping[str, Any] = _NO_REPOSITORY) -> d
 def labelled(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return a stored provenance with the current names of its fields, also in its list `original`, if it has one.
 
-    Earlier versions called this package's commit `git_commit`.
+    Earlier versions called this package's commit `git_commit`. Entries of `original` that aren't mappings are left out.
 
     Example:
         >>> labelled({"git_commit": "abc", "git_dirty": False, "python": "3.11.7"})
@@ -87,7 +87,7 @@ _SUFFIXES = {".py", ".j2", ".css", ".js"}
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of all software that takes part in making and storing a result.
+    """Return the versions of Python, this package, and the packages that results and the cluster depend on most.
 
     ``study`` is this package's version. ``code`` is a digest of its code and templates; it distinguishes checkouts of
     one version. Build labels (``+cpu``) are omitted, since nodes with and without GPUs work together. A package that

@@ -127,7 +127,9 @@ def nearest(name: object, names: Collection[str]) -> str:
 
 
 def last_line(error: str) -> str:
-    r"""Return the last nonempty line of an error's text, in a traceback the message; a default text without one.
+    r"""Return the last line of an error's text that isn't blank; without one, ``it gave no reason``.
+
+    In a traceback, this is the message, or its last line.
 
     Example:
         >>> last_line("Traceback (most recent call last):\n  ...\nValueError: no\n")

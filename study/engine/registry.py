@@ -25,8 +25,9 @@ def engine_for(name: str, cell: Cell, device: str, own: Engine | None = None) ->
             there are any.
 
     Raises:
-        InputError: if there is no such engine, an engine or the cell's family can't be imported, or several packages
-            offer it; if the named engine refuses the cell, or no engine takes it.
+        InputError: if there is no such engine; if an engine or the cell's family can't be imported, isn't one, or is
+            offered by several packages; if the named engine refuses the cell or lacks the device, or no engine takes
+            it.
     """
     engines = _engines(name, cell, own)
     passed: dict[str, str] = {}
@@ -78,7 +79,7 @@ def passed_over(engine: Engine, cell: Cell, device: str) -> dict[str, str]:
 
     Raises:
         ValueError: if no family has the cell's task.
-        InputError: if the family or a preferred engine can't be imported, or several packages offer it.
+        InputError: as `study.plugins.families.family_of` and `engine_named` do.
 
     Example:
         >>> from study.spec.cells import canonical_cell
@@ -104,7 +105,8 @@ def trials_at_once(name: str, cells: Sequence[Cell], own: Engine | None = None) 
     Raises:
         InputError: as `engine_for` does, also if no engine trains a cell on ``cuda``; or if trials can't be trained
             there.
-        OSError: if the copy of the user's code can't be written.
+        ValueError: if a value of a cell is invalid, or its success threshold can't be computed.
+        OSError: if the copy of the user's code or data can't be written.
     """
     return [engine_for(name, cell, "cuda", own).trials_at_once(cell) for cell in cells]
 

@@ -92,6 +92,8 @@ class SlicedTraining(Training):
     def advance(self, for_s: float) -> Progress:
         """Train for about `for_s` seconds, at least one update unless it is done, and return the progress.
 
+        There is no update either if the evaluation at its beginning ends all trials that still train.
+
         Raises:
             Exception: any error of an update or an evaluation.
         """

@@ -47,13 +47,16 @@ def _numbered(folder: Path, pattern: str) -> Iterator[Path]:
 def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
     """Write ``checkpoint-STEP`` with the states of the global generators atomically, then remove those of other steps.
 
+    Any other ``checkpoint-*`` with a number in its name is one of another step.
+
     Args:
         folder: the trial's folder.
         step: the checkpoint's step.
         write: writes the checkpoint's files into a given folder.
 
     Raises:
-        OSError: if the folder can't be written, or has a checkpoint of this step.
+        OSError: if the folder can't be written, has a checkpoint of this step, or another one can't be removed.
+        Exception: any error of `write`; the other checkpoints then remain.
     """
     earlier = list(_numbered(folder, "checkpoint-*"))
     unfinished = folder / "unfinished-checkpoint"

@@ -33,7 +33,7 @@ class ReportTo(TrainerCallback):
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, Any], **_: Any
     ) -> None:
-        """Keep the logged numbers; if the Trainer doesn't evaluate, report them, and stop if the trial should stop.
+        """Keep the logged numbers; if the Trainer doesn't evaluate, do as `on_evaluate` does.
 
         Raises:
             RuntimeError: if the training function yields its steps, or another thread calls this method.

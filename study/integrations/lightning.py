@@ -50,7 +50,7 @@ class ReportTo(ModelCheckpoint):
         self._generators = {name: tensor.numpy() for name, tensor in state_dict["generators"].items()}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restore the global generators before the data are shuffled, and stop if the trial should stop."""
+        """Restore a loaded checkpoint's generators before data are shuffled, and stop if the trial should stop."""
         if self._generators is not None:
             restore_generators(self._generators)
         trainer.should_stop = self._trial.should_stop
@@ -61,6 +61,7 @@ class ReportTo(ModelCheckpoint):
         Raises:
             OSError: if the checkpoint or the file of reports can't be written.
             RuntimeError: if the training function yields its steps, or another thread calls this method.
+            MisconfigurationException: if validation has run, and the option `monitor` names a metric that isn't logged.
         """
         trainer.should_stop |= self._reports.add(trainer.current_epoch + 1, trainer.callback_metrics)
         super().on_train_epoch_end(trainer, pl_module)

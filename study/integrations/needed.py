@@ -17,7 +17,7 @@ def needed(module: str, package: str) -> Iterator[None]:
         package: the argument of `pip install`.
 
     Raises:
-        MissingPackageError: if the module isn't installed.
+        MissingPackageError: if the module isn't installed, or lacks an imported submodule.
         ModuleNotFoundError: if another module isn't installed, such as one that the library imports.
     """
     try:

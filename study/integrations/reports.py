@@ -46,7 +46,10 @@ class Reports:
                     self._hand_over(*json.loads(line))
 
     def add(self, step: int, values: Mapping[str, Any]) -> bool:
-        """Report the numbers in `values`, unless this step or a later one was reported before.
+        """Report and save a step with the numbers in `values`, unless it or a later one was reported before.
+
+        The report is first written to the file of reports. Once the trial should stop, it is only written there. The
+        call doesn't return if the report ends the trial, as for `Trial.report`.
 
         Args:
             step: the step, > 0.

@@ -26,6 +26,8 @@ class ReportTo:
     def __call__(self, step: int, model: Any, **metrics: float) -> bool:
         """Report metrics and save the model.
 
+        The call doesn't return if the report ends the trial, as for `Trial.report`.
+
         Args:
             step: the number of epochs, or of calls of `partial_fit`; greater than at the last call.
             model: an estimator, or any other object that skops can store.
@@ -36,6 +38,7 @@ class ReportTo:
 
         Raises:
             RuntimeError: if the training function yields its steps, or another thread calls this.
+            TypeError: if skops can't store the model.
         """
         self._trial.report(step, metrics)
         self._trial.save({"step": step, "model": dumps(model), "generators": generators()})
@@ -43,9 +46,10 @@ class ReportTo:
 
 
 def last_checkpoint(trial: Trial, trusted: Collection[str] = ()) -> tuple[Any, int] | None:
-    """Return an interrupted trial's last model and its step, and restore the global generators; None for a new trial.
+    """Return an interrupted trial's last model and its step, and restore the global generators; None without one.
 
-    Nothing is unpickled. skops loads objects of scikit-learn's types and of the types in `trusted` only.
+    Nothing is unpickled. skops loads only objects of the types that it trusts itself, such as numpy's, of types of
+    scikit-learn, and of those in `trusted`.
 
     Args:
         trial: the trial.

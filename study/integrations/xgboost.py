@@ -27,7 +27,7 @@ class ReportTo(callback.TrainingCallback):
     Args:
         trial: the trial.
         names: the study's names by names of evaluations, where they differ.
-        every: rounds between two checkpoints. It affects results: the same seed samples other rows and columns if
+        every: rounds between two checkpoints, >= 1. It affects results: the same seed samples other rows and columns if
             `every` changes.
     """
 
@@ -42,6 +42,7 @@ class ReportTo(callback.TrainingCallback):
 
         Raises:
             OSError: if the checkpoint can't be read.
+            ImportError: if the checkpoint has a state of torch, and torch isn't installed.
         """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             restore_generators_of(checkpoint.parent)

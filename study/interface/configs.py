@@ -35,10 +35,12 @@ class Leaf(typing.NamedTuple):
 
 
 def is_config(annotation: Any, default: Any) -> bool:
-    """Return True if an argument is a configuration: a dataclass, a pydantic model, or a dict or other mapping.
+    """Return True if an argument is a configuration: a dataclass, a pydantic model, or a dict.
+
+    `Mapping`, `MutableMapping` and OmegaConf's `DictConfig` count as dicts. Unions and other mappings don't count.
 
     Args:
-        annotation: the argument's resolved annotation; None without one.
+        annotation: the argument's resolved annotation; None without one, where the default must be a dict.
         default: the argument's default; `REQUIRED` without one.
     """
     if annotation is None:
@@ -92,12 +94,14 @@ def built(
         default: a configuration with the default values; `REQUIRED` without one. For a dict it is ignored.
         values: values by field; an inner configuration is a table.
         convert: converts a leaf's value to its annotation, or returns `REQUIRED` to omit it. Values in a dict are
-            kept as they are.
+            kept as they are, except that ``${...}`` in them is resolved.
 
     Raises:
         ValueError: if annotations can't be evaluated, a pydantic model rejects the values, or a dict needs OmegaConf
-            and that isn't installed or can't resolve an interpolation.
+            and that isn't installed, doesn't accept a value or can't resolve an interpolation.
         TypeError: if a dataclass lacks the value of a field without a default.
+        omegaconf.errors.GrammarParseError: if an interpolation isn't valid, such as ``${``.
+        Exception: any error of a dataclass's own code, such as `__post_init__`.
 
     Example:
         >>> @dataclasses.dataclass

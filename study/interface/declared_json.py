@@ -16,7 +16,8 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
     """Return a hyperparameter's declaration as JSON data.
 
     Returns:
-        The JSON schema of its type as ``schema``, and its ``default``, ``title`` and ``unit`` if it has them.
+        The JSON schema of its type as ``schema``, and its ``default``, ``title`` and ``unit`` if it has them. The
+        default isn't converted, so that a tuple remains one.
 
     Raises:
         PydanticUserError: if pydantic can't make a JSON schema of its type.
@@ -29,6 +30,8 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
 
 def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
     """Return the hyperparameter declared by JSON data of `as_json`; its type converts values, but checks no limits.
+
+    Nor does it check the texts of a Literal. `is_searchable` is True; fields that `as_json` omits have their defaults.
 
     Raises:
         KeyError: if the data have no key ``schema``.

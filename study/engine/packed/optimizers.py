@@ -150,7 +150,8 @@ class Optimizer:
         Args:
             weight: [trials, numbers]; written.
             gradient: the same shape; written if its norm is clipped.
-            moments: the arrays of `MOMENTS`, of the same shape, 0 before the first step; written.
+            moments: those of the arrays m and v that the optimiser has, in this order (their number is in `MOMENTS`),
+                of the same shape, 0 before the first step; written.
             rate: [trials].
             updates: updates made before this one.
         """
@@ -193,7 +194,8 @@ class Optimizer:
         Args:
             weight: [trials, numbers]; written.
             gradient: the same shape; written if its norm is clipped.
-            moments: the arrays of `MOMENTS`, of the same shape, 0 before the first step; written.
+            moments: those of the arrays m and v that the optimiser has, in this order (their number is in `MOMENTS`),
+                of the same shape, 0 before the first step; written.
             factors: the factors from `factors`, each [trials, 1].
             rows: trials that are moved at once; None for all.
         """

@@ -80,7 +80,8 @@ class Proof:
     Args:
         layout: layout of the arrays in which they train side by side; None if they train one by one.
         reason: the reason that they don't train side by side; empty if they do.
-        uncompiled: the reason that XLA doesn't compile their updates, if it was tried; otherwise empty.
+        uncompiled: the reason that XLA doesn't compile the updates of trials that train side by side, if it was tried;
+            otherwise empty.
     """
 
     layout: PackLayout | None
@@ -143,13 +144,14 @@ def prove(recipe: Recipe, *, sizes: Sequence[int] = (2, 5, 8), device: str = "cp
 
     Args:
         recipe: the task, the model and the optimiser.
-        sizes: pack sizes to compare; on a GPU, they must include the size of the pack to train. If all are 1, trials
-            are only repeated alone, and the proof is for trials one by one.
+        sizes: pack sizes to compare, at least one; on a GPU, they must include the size of the pack to train.
+            If all are 1, trials are only repeated alone, and the proof is for trials one by one.
         device: the device that trains them.
         is_compiled: whether XLA is to compile their updates on the CPU, if bits are the same in all packs.
 
     Raises:
-        ValueError: if a trial that trains alone gives other numbers when repeated, or after a resume.
+        ValueError: if a trial that trains alone gives other numbers when repeated, or after a resume; or as `Members`,
+            `Members.update` and `Members.evaluate` do for it.
         torch.OutOfMemoryError: if a GPU has no room for a pack of these sizes.
         Exception: the error of the user's task or model in a trial alone.
 

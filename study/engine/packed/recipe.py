@@ -139,7 +139,7 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
 
 
 def untrained(module: nn.Module) -> dict[str, Tensor]:
-    """Return a module's buffers and its parameters without gradient: the state that no optimiser moves."""
+    """Return a module's buffers and its parameters with ``requires_grad=False``: what no optimiser moves."""
     frozen = {name: p for name, p in module.named_parameters() if not p.requires_grad}
     return frozen | dict(module.named_buffers())
 
@@ -150,7 +150,8 @@ def seeded_generators(seed: int, device: str = "cpu") -> Iterator[None]:
 
     Args:
         seed: 0 <= seed < 2**64.
-        device: the device that computes; for ``cuda``, torch's generators of the GPUs are seeded as well.
+        device: the device that computes; for ``cuda``, torch's generators of the GPUs are seeded as well. The
+            process must use a GPU already.
     """
     before = generator_states(device)
     for generator in _torch_generators(device):
@@ -186,7 +187,14 @@ def generator_states(device: str = "cpu") -> GeneratorStates:
 
 
 def moved_generators(before: GeneratorStates, device: str = "cpu") -> list[str]:
-    """Return the names of the global generators that were used since `before`; empty if none was."""
+    """Return the names of the global generators whose states differ from `before`; empty if all are equal.
+
+    The names are ``torch``, ``numpy.random`` and ``random``.
+
+    Args:
+        before: the result of `generator_states` for the same device.
+        device: ``cpu``; or ``cuda`` if the process used a GPU already then.
+    """
     now = generator_states(device)
     is_same = (
         all(torch.equal(a, b) for a, b in zip(before[0], now[0], strict=True)),

@@ -67,7 +67,7 @@ class CriterionScores(Scores):
         return Outcome.SOLVED if solved else Outcome.UNSOLVED
 
     def results(self, trials: Sequence[Trial], *, training_s: float, engine: str, device: str) -> list[Result]:
-        """Return each trial's result; `solved_at_iteration` is None unless the trial is solved."""
+        """Return each trial's result as `Scores.results` does; `solved_at_iteration` is None unless it is solved."""
         results = super().results(trials, training_s=training_s, engine=engine, device=device)
         return [
             result if result.outcome is Outcome.SOLVED else replace(result, solved_at_iteration=None)
@@ -124,6 +124,7 @@ class PackedTraining(SlicedTraining):
         Raises:
             DeviceMemoryError: if a GPU has no room for the pack.
             InputError: if an installed module that the process has imported has the name of one of the code's modules.
+            ValueError: if the task's loss or a metric isn't a scalar, or it declares other metrics than it measures.
             Exception: the error of the user's task or model.
         """
         self._folder.activate()

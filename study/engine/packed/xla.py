@@ -91,7 +91,10 @@ class XlaSideBySide(SideBySide):
                 updates -= count
 
     def update_for(self, most: int, for_s: float) -> int:
-        """Update every trial for about `for_s` seconds, 1 to `most` times; return the number of updates.
+        """Update every trial 1 to `most` times, for at most about `for_s` seconds; return the number of updates.
+
+        The first call makes one update, to measure its time. A later one makes at most 64, or fewer if an update draws
+        many numbers, even if there is time for more.
 
         Raises:
             LoweringError, ValueError, Exception: as `update` does.

@@ -28,8 +28,8 @@ def command_of(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the words and the environment of a trial's command, and prepare its files.
 
-    The configuration file is written if the command has its placeholder. A file of the code that is run is made
-    executable.
+    A configuration file is written if the command has its placeholder. A file of the code that is run is made
+    executable, unless a shell runs it. A hyperparameter that is None has no environment variable.
 
     Args:
         program: the program.
@@ -42,7 +42,7 @@ def command_of(
 
     Raises:
         KeyError: if a placeholder has no value.
-        TypeError: if a hyperparameter isn't JSON data.
+        TypeError: if a hyperparameter isn't JSON data (with ``{config.yaml}``: yaml.YAMLError).
         OSError: if the configuration file can't be written, or the code's file can't be made executable.
     """
     given: dict[str, Any] = {**trial.values, "seed": trial.seed, "folder": str(folder), "code": str(code or "")}

@@ -48,7 +48,7 @@ class ProgramEngine(CallEngine):
         """Unpack the code, to find errors before a trial begins.
 
         Raises:
-            InputError: if the code can't be unpacked, or a package has another version.
+            InputError: if the code can't be unpacked, or a required package isn't installed in its version.
             OSError: if the copy of the code can't be written.
         """
         self.code.folder()
@@ -72,9 +72,9 @@ class ProgramEngine(CallEngine):
         """Return the words and the environment of a trial in the given folder, and prepare its files (`command_of`).
 
         Raises:
-            InputError: if the code can't be unpacked, or a package has another version.
+            InputError: if the code can't be unpacked, or a required package isn't installed in its version.
             KeyError, TypeError: as `command_of` does.
-            OSError: if the copy of the code or the configuration file can't be written.
+            OSError: if the copy of the code can't be written, or as `command_of` does.
         """
         code = self.code.folder().path
         return command_of(self.program, call, folder, code=code, files=self.files, limits=self.limits)
@@ -82,10 +82,11 @@ class ProgramEngine(CallEngine):
     def rehearse(self, call: CallTrial, scratch: Path) -> TrialCall:
         """Return a call in its own process, without a time limit, to find errors at a trial's start.
 
-        The call's first slice starts the process. Its folder and log are in `scratch`.
+        The call's first slice starts the process. Its folder and log are in the folder `scratch`, in which the file
+        `CALLED` is created at once.
 
         Raises:
-            InputError, OSError: as `prepare` does.
+            InputError, OSError: as `prepare` does; OSError also if `scratch` can't be written.
         """
         (scratch / CALLED).touch()
         limits, output = replace(self.limits, time_limit_s=None), TrialOutput(scratch / "log.txt", is_shared=False)

@@ -41,7 +41,8 @@ class Steps:
         """Add numbers to a step; without a step, to the current one, or to the next if that has one of them already.
 
         Args:
-            step: the step, where they replace earlier numbers of the same name; None for the current one.
+            step: the step, where they replace earlier numbers of the same name; None for the current one, which is at
+                first 0, and which numbered steps don't change.
             numbers: the numbers by name.
         """
         if step is None:
@@ -60,8 +61,8 @@ class Steps:
     def complete(self, metrics: Sequence[str]) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
         """Yield each step that counts, in ascending order, with its metrics and its other numbers.
 
-        A step counts if it has the first metric and every metric has a value at it or at an earlier step. The other
-        metrics have their latest value.
+        A step counts if it has the first of `metrics` (at least one), and every metric has a value at it or at an
+        earlier step. The other metrics have their latest value.
         """
         latest: dict[str, float] = {}
         for step in sorted(self.numbers):
@@ -170,12 +171,13 @@ class OutputReader(Reader):
         self._unread += output
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the complete lines; at the end, also an unfinished one. Before, one beyond 1 MiB is dropped.
+        """Read the complete lines from `feed`, at the end also an unfinished one; before, one beyond 1 MiB is dropped.
 
         Lines that aren't JSON objects, or that the pattern doesn't match, are ignored.
 
         Raises:
-            ResultsError: if a pattern matches a text that isn't a number, or a step is missing or invalid.
+            ResultsError: if a group of the pattern matches a text that isn't a number; or if a step is invalid, or
+                missing though `results` names it, even in a JSON object without numbers.
         """
         *lines, unfinished = re.split(rb"[\r\n]", self._unread)  # progress bars return to the start of their line
         self._unread = b"" if has_ended or len(unfinished) > _LONGEST_LINE else unfinished
@@ -243,11 +245,14 @@ class FileReader(Reader):
 class JsonReader(FileReader):
     """A reader of a file with one JSON value, once the program has ended.
 
-    The value is an object of numbers, a list of such objects, one for each step, or an object of lists of numbers.
+    The value is an object of numbers, a list of such objects, one for each step, or an object of equally long lists of
+    numbers.
     """
 
     def read(self, *, has_ended: bool) -> None:
         """Read the file once the program has ended; a no-op if there is no file.
+
+        If it has numbers of one step only, they describe the end of training: `Steps.are_numbered` becomes False.
 
         Raises:
             ResultsError: if it can't be read, isn't such a JSON value, or isn't the only matching file; or if a step is
@@ -289,7 +294,7 @@ def _entries(content: Any, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 class LinesReader(FileReader):
-    """A reader of a file that grows by lines; when the file is written anew, earlier numbers are removed."""
+    """A reader of a file that grows by lines; when it becomes shorter, it is read anew."""
 
     def __init__(self, results: Results, folder: Path, steps: Steps) -> None:
         super().__init__(results, folder, steps)
@@ -305,7 +310,8 @@ class LinesReader(FileReader):
         If the file has become shorter, all earlier numbers are removed, and it is read from its beginning.
 
         Raises:
-            ResultsError: if the file can't be read, has an invalid line, or isn't the only matching file.
+            ResultsError: if the file can't be read, has an invalid line (such as one without the step that `results`
+                names), or isn't the only matching file.
         """
         path = self._path()
         if path is None:
@@ -443,7 +449,7 @@ class MlflowReader(FolderReader):
         self._read_bytes: dict[Path, int] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the new complete lines; a metric's name is its file's path below ``metrics``.
+        """Read the new complete lines; a metric's name is its file's path below the innermost folder ``metrics``.
 
         Raises:
             ResultsError: if a file can't be read, or a line isn't a time, a value and a step.

@@ -86,8 +86,9 @@ class ProgramTraining(TrialCall):
     def advance(self, for_s: float) -> CallProgress:
         """Read the program's results for about `for_s` seconds, or until it has ended, and return the progress.
 
-        The first call starts the program. The trial fails if it can't be started, exceeds its time limit, ends with an
-        exit code other than 0, or has no valid results. It ends if it is stopped early or a metric isn't finite.
+        The first call starts the program. The trial fails if it can't be started, exceeds its time limit, has invalid
+        results or no step that counts, ends with an exit code other than 0, or its guard process is killed. It ends
+        without an error, whatever its exit code, if it is stopped early or a metric isn't finite.
 
         Raises:
             KeyError, TypeError: as `command_of` does.
@@ -112,7 +113,7 @@ class ProgramTraining(TrialCall):
     def checkpoint(self) -> dict[str, npt.NDArray[Any]] | None:
         """Return the arrays to resume in the trial's folder; None if the program can't resume.
 
-        Before its start, these are the arrays that it was given.
+        Before its start, these are the arrays that it was given, None for a new trial.
         """
         if not self._program.resumes or self._process is None:
             return self._checkpoint

@@ -118,7 +118,7 @@ def difference(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None
     differences = [
         f"{name} {ours.get(name, 'missing')} here, {theirs.get(name, 'missing')} there"
         for name in names
-        if ours.get(name) != theirs.get(name)
+        if ours.get(name, "missing") != theirs.get(name, "missing")
     ]
     return "; ".join(differences) or None
 

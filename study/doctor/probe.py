@@ -31,9 +31,9 @@ def probe_store(address: str) -> str | None:
     if is_url(address):
         return _probe_objects(address)
     folder = Path(address)
-    is_there = folder.is_dir()
     probe = folder / f".study-probe-{uuid.uuid4().hex}"
     try:
+        is_there = folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
         try:
             probe.write_text(probe.name)

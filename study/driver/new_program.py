@@ -245,7 +245,7 @@ def _candidates(folder: Path, printed: str) -> Iterator[Results]:
     yield from (Results("file", name) for name in names if name.endswith(".json"))
     yield Results("lines", "json")
     printed_names = Counter(match["name"] for match in _PRINTED.finditer(printed))
-    likely = [name for name in printed_names if not _NO_METRIC.search(name)][:_MOST_METRICS]
+    likely = [name for name in printed_names if name.isidentifier() and not _NO_METRIC.search(name)][:_MOST_METRICS]
     if likely:
         for number in (r"[-+.\w]+", _NUMBER):
             yield Results("pattern", "|".join(rf"\b{name}\s*[=:]\s*(?P<{name}>{number})" for name in likely))

@@ -108,7 +108,7 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
         name: the study's name.
         keys: lines that define the call of a trial.
         metrics: names of the reported metrics; empty if unknown, which gives ``loss`` and a remark.
-        values: hyperparameters; the first float becomes the axis of the grid, with its value and a tenth of it.
+        values: hyperparameters; the first float other than 0 becomes the axis of the grid, with its value and a tenth.
         guide: documentation page that lists all keys.
     """
     directions = {metric: direction_of(metric) for metric in metrics} or {"loss": "lower"}
@@ -121,7 +121,7 @@ def file_text(name: str, keys: Sequence[str], metrics: Sequence[str], values: Ma
         *keys,
         *metric_lines(directions, remark),
     ]
-    axis = next((field for field, value in values.items() if type(value) is float), None)
+    axis = next((field for field, value in values.items() if type(value) is float and value), None)
     fixed = {field: value for field, value in values.items() if field != axis}
     lines += [f"fixed: {as_inline(fixed)}"] if fixed else []
     if axis is not None:

@@ -66,10 +66,10 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
             code = process.wait()
             if code >= 0:
                 return code
-            number = signal.Signals(-code)
-            if end.is_set() or number in _REQUESTS:
+            if end.is_set() or -code in _REQUESTS:
                 return INTERRUPTED
-            event = f"the driver was killed by {number.name}"
+            number = next((known for known in signal.Signals if known == -code), None)
+            event = f"the driver was killed by {f'signal {-code}' if number is None else number.name}"
             event += f" ({_LIKELY_CAUSES[number]})" if number in _LIKELY_CAUSES else ""
             if restart < restarts:
                 notify(f"{event}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")

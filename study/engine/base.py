@@ -80,7 +80,10 @@ def latest_by_cell(trials: Sequence[Trial], values: Sequence[float | None]) -> d
     for trial, value in zip(trials, values, strict=True):
         if value is not None and math.isfinite(value):
             values_by_cell.setdefault(trial.cell.id, []).append(value)
-    return {cell: (math.fsum(finite) / len(finite), len(finite)) for cell, finite in values_by_cell.items()}
+    return {
+        cell: (math.fsum(value / len(finite) for value in finite), len(finite))  # their sum may overflow
+        for cell, finite in values_by_cell.items()
+    }
 
 
 class TrialFolders(Protocol):

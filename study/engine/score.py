@@ -227,6 +227,6 @@ class Scores(ABC):
 
     def _is_finite(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         finite: npt.NDArray[np.bool_] = np.logical_and.reduce(
-            [np.isfinite(self._at(name, index)) for name in self._finite]
+            [np.ones(len(index), bool), *(np.isfinite(self._at(name, index)) for name in self._finite)]
         )
         return finite

@@ -58,13 +58,14 @@ def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> N
         OSError: if the folder can't be written, has a checkpoint of this step, or another one can't be removed.
         Exception: any error of `write`; the other checkpoints then remain.
     """
-    earlier = list(_numbered(folder, "checkpoint-*"))
+    new = folder / f"checkpoint-{step}"
+    earlier = [path for path in _numbered(folder, "checkpoint-*") if path.is_dir() and path != new]
     unfinished = folder / "unfinished-checkpoint"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     write(unfinished)
     np.savez(unfinished / _GENERATORS, allow_pickle=False, **generators())
-    unfinished.rename(folder / f"checkpoint-{step}")
+    unfinished.rename(new)
     for path in earlier:
         shutil.rmtree(path)
 

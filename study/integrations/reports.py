@@ -76,5 +76,5 @@ class Reports:
 
     def _numbers(self, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         for name, value in values.items():
-            with suppress(TypeError, ValueError, RuntimeError):  # a string, an array, a tensor with axes
+            with suppress(TypeError, ValueError, OverflowError, RuntimeError):  # a string, an array, a huge integer
                 yield self._names.get(name, name), float(value)

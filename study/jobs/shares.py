@@ -67,21 +67,21 @@ def shares(jobs: Sequence[Job], nodes: Sequence[Node], reservations: Sequence[Re
         nodes: nodes that are alive.
         reservations: Ray's reservations.
     """
-    running = {job.driver_id: job for job in jobs if job.status == "RUNNING" and "study" in job.metadata}
-    return {job.id: _share(driver_id, running, nodes, reservations) for driver_id, job in running.items()}
+    running = [job for job in jobs if job.status == "RUNNING" and "study" in job.metadata]
+    names = {job.driver_id: job.metadata["study"] for job in running if job.driver_id is not None}
+    return {job.id: _share(job, names, nodes, reservations) for job in running}
 
 
-def _share(
-    driver_id: str | None, running: Mapping[str | None, Job], nodes: Sequence[Node], reservations: Sequence[Reservation]
-) -> Share:
-    on_gpus = _trains_on_gpus(running[driver_id])
+def _share(job: Job, names: Mapping[str, str], nodes: Sequence[Node], reservations: Sequence[Reservation]) -> Share:
+    """Return a job's share; `names` are the running studies' names by their drivers' ids."""
+    on_gpus = _trains_on_gpus(job)
     own, others = 0.0, dict[str, float]()
     for reservation in reservations:
         count = reservation.gpus if on_gpus else reservation.cpus
-        if reservation.driver_id == driver_id:
+        if reservation.driver_id == job.driver_id:
             own += count
         elif count:
-            name = running[reservation.driver_id].metadata["study"] if reservation.driver_id in running else OTHER_WORK
+            name = names.get(reservation.driver_id, OTHER_WORK)
             others[name] = others.get(name, 0.0) + count
     total = sum(node.gpus if on_gpus else node.cpus for node in nodes)
     return Share("GPUs" if on_gpus else "cores", own, total, others)

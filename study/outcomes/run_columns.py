@@ -100,10 +100,10 @@ def floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a metric's numbers, with null for missing values; NaN stays NaN.
 
     Raises:
-        pyarrow.ArrowInvalid: if a text that isn't missing isn't a decimal number, or an integer is beyond ±2**53.
+        pyarrow.ArrowInvalid: if a text that isn't missing isn't a decimal number, or a decimal.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
-        return column.cast(pa.float64())
+        return column.cast(pa.float64(), safe=False)  # integers beyond 2**53 are rounded
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     is_missing = pc.is_in(pc.utf8_lower(text), value_set=pa.array(_MISSING))
     return pc.if_else(is_missing, pa.scalar(None, pa.string()), text).cast(pa.float64())

@@ -90,7 +90,7 @@ def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[
             kind = ""  # without any decimal comma in the file, points are decimal points
         if kind:
             remove, comma = (",", "") if kind == _THOUSANDS else (".", ".")
-            example = next(text for text in values if _IS_GROUPED.match(text) or "," in text)
+            example = next(text for text in values if _IS_GROUPED.match(text.strip()) or "," in text)
             values = [text.replace(remove, "").replace(",", comma) for text in values]
             read = example.replace(remove, "").replace(",", comma)
             note = f"; ambiguous, so check it: {example} was read as {read}" if kind == _EITHER else ""

@@ -36,7 +36,7 @@ def read_starts(path: Path, covariate: str, by: Sequence[str]) -> Starts:
     numbers = infer_type(table[covariate])
     if not (pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
         raise InputError(f"{path}: column {covariate} must hold numbers, but holds texts; correct or remove those rows")
-    values = np.asarray(pc.fill_null(pc.cast(numbers, pa.float64()), np.nan))
+    values = np.asarray(pc.fill_null(pc.cast(numbers, pa.float64(), safe=False), np.nan))
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
         raise InputError(f"{path}: row {row}: column {covariate} must hold a finite number; correct or remove the row")

@@ -115,8 +115,7 @@ def _values(claim: Claim, trials: Trials, low: float, high: float) -> Floats:
         return trials.is_solved.astype(np.float64)
     if claim.quantity in TIMES:
         unsolved = np.nan if claim.quantity == SOLVED_AT else high
-        solved_at = np.where(np.isnan(trials.solved_at), 0.0, trials.solved_at)
-        return np.where(trials.is_solved, np.minimum(solved_at, high), unsolved)
+        return np.where(trials.is_solved, np.minimum(trials.solved_at, high), unsolved)
     assert claim.metric is not None
     values = trials.values(claim.quantity)
     if claim.metric.of == "solved":

@@ -91,7 +91,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
         {"cell_id": s.cell_id}
         | {f"label_{axis}": label for axis, label in labels.get(s.cell_id, {}).items()}
         | {name: column[row] for name, column in values.items()}
-        | _statistics_row(s)
+        | {name: value for name, value in _statistics_row(s).items() if name in statistics}
         for row, s in enumerate(summaries)
     ]
     return DataRows(pa.schema(types), rows)

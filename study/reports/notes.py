@@ -52,13 +52,13 @@ def metric_notes(rows: ResultRows) -> list[str]:
     for title, metrics in (single | {series.heading: series.metrics for series in series_of(rows.metrics)}).items():
         metric = next(iter(metrics.values()))
         counts = [
-            (row, min(values), s.ended)
+            (row, values, s.ended)
             for row, s in enumerate(rows.summaries)
             if not s.stopped and (values := [s.metrics[name].count for name in metrics if name in s.metrics])
         ]
-        if metric.of != "ended" or not any(count for _, count, _ in counts):
+        if metric.of != "ended" or not any(any(values) for _, values, _ in counts):
             continue
-        lacking = [(row, ended - count, ended) for row, count, ended in counts if count < ended]
+        lacking = [(row, ended - min(values), ended) for row, values, ended in counts if min(values) < ended]
         if lacking:
             trials = words.count_of(sum(count for _, count, _ in lacking), "trial")
             names = [f"{rows.name(row) or 'all'} ({count:,} of {ended:,})" for row, count, ended in lacking]

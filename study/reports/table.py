@@ -182,7 +182,8 @@ def comparison_table(rows: ResultRows, against: Comparisons) -> TextTable:
         text_column("p, Holm", [_p(c.finding.p_adjusted) for c in compared], name="p_adjusted"),
         replace(names_column("verdict", [c.verdict for c in compared]), name="verdict"),
     ]
-    if against.metric is None and any(c.summary.solved_at_mean or c.beside.solved_at_mean for c in compared):
+    times = [mean for c in compared for mean in (c.summary.solved_at_mean, c.beside.solved_at_mean) if mean is not None]
+    if against.metric is None and times:
         title, name = "solved at iteration {}: median, mean", "solved_at_mean"
         columns.append(text_column(title.format("here"), [_both(c.summary) for c in compared], name=name))
         columns.append(

@@ -58,6 +58,8 @@ class HydraJob:
 
 def _seed_in(config: Mapping[str, Any], before: str = "") -> str:
     for key, value in config.items():
+        if "." in str(key):  # an override couldn't name it
+            continue
         if key in SEEDS and type(value) is int:
             return f"{before}{key}"
         if isinstance(value, Mapping) and (inner := _seed_in(value, f"{before}{key}.")):
@@ -94,6 +96,8 @@ def _job(folder: Path) -> HydraJob:
     hydra = hydra.get("hydra") if isinstance(hydra, Mapping) else None
     if not isinstance(hydra, Mapping) or not all(isinstance(hydra.get(key), Mapping) for key in ("job", "runtime")):
         raise InputError(f"{folder / '.hydra' / 'hydra.yaml'}: must have hydra.job and hydra.runtime; is it Hydra's?")
+    if not isinstance(overrides, list | None):
+        raise InputError(f"{folder / '.hydra' / 'overrides.yaml'}: must be a list; is it Hydra's?")
     texts = [str(override) for override in overrides or ()]
     given = dict(filter(None, map(override_of, texts)))
     words = [text for text in texts if override_of(text) is None]
@@ -121,7 +125,7 @@ def _value(text: str) -> Any:
         value = json.loads(text)
     except ValueError:
         value = float(text) if _REAL.fullmatch(text) and re.search(r"\d", text) else text
-    is_plain = isinstance(value, list) or (isinstance(value, int | float) and math.isfinite(value))
+    is_plain = isinstance(value, list | int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_plain else text
 
 

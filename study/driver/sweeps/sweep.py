@@ -123,8 +123,10 @@ class Sweep:
                 name += "_"
             names[path] = name
         for path, name in names.items():  # `a` and `a.b` can't both be hyperparameters
-            if others := [other for other in names.values() if name.startswith(f"{other}.")]:
-                names[path] = name.replace(f"{others[0]}.", f"{others[0]}-", 1)
+            if any(name.startswith(f"{other}.") for other in names.values()):
+                names[path] = name.replace(".", "-")
+                while list(names.values()).count(names[path]) > 1:
+                    names[path] += "_"
         for path, name in names.items():
             if name not in (path, "seed"):
                 self.notes.append(f"{path} is called {name} in the study file")

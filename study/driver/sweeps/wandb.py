@@ -125,6 +125,8 @@ def _range(distribution: str, numbers: Mapping[str, Any], name: str, notes: list
     """
     if distribution in ("normal", "q_normal", "log_normal", "q_log_normal"):
         mu, sigma = numbers.get("mu", 0), numbers.get("sigma", 1)
+        if not sigma > 0:
+            raise ValueError(f"sigma > 0 must hold, but got {sigma}")
         low, high = mu - 2 * sigma, mu + 2 * sigma
         is_log = "log" in distribution
         given = f"{distribution} with mu {mu:g} and sigma {sigma:g}"

@@ -67,7 +67,7 @@ class Rates:
     """
 
     def __init__(self, schedules: Sequence[Schedule]) -> None:
-        self._peak: npt.NDArray[np.float64] = np.array([schedule.learning_rate for schedule in schedules])
+        self._peak: npt.NDArray[np.float64] = np.array([schedule.learning_rate for schedule in schedules], float)
         self._warmup = np.array([schedule.warmup for schedule in schedules])
         self._length = np.array(
             [(schedule.iterations or schedule.warmup + 1) - schedule.warmup for schedule in schedules]

@@ -455,7 +455,8 @@ class MlflowReader(FolderReader):
             ResultsError: if a file can't be read, or a line isn't a time, a value and a step.
             OSError: if a folder can't be read.
         """
-        for path in (path for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()):
+        paths = [(folder, path) for folder in self._folders() for path in sorted(folder.rglob("*")) if path.is_file()]
+        for folder, path in paths:
             try:
                 with path.open("rb") as file:
                     file.seek(self._read_bytes.get(path, 0))
@@ -463,7 +464,7 @@ class MlflowReader(FolderReader):
             except OSError as error:
                 raise ResultsError(f"{path.relative_to(self._folder)} can't be read: {error.strerror}") from None
             self._read_bytes[path] = self._read_bytes.get(path, 0) + len(complete) + len(end)
-            name = path.relative_to(next(parent for parent in path.parents if parent.name == "metrics")).as_posix()
+            name = path.relative_to(folder).as_posix()
             for line in complete.decode("utf-8", "replace").splitlines():
                 try:
                     _, value, step = line.split()[:3]

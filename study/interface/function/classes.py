@@ -16,7 +16,7 @@ def as_function(called: Any) -> Callable[..., Any]:
     passed to both.
 
     Args:
-        called: a function or a class. `fit` must be an instance method: its first parameter is taken as `self`.
+        called: a function or a class.
 
     Returns:
         The function; `called` itself if it isn't a class with a method `fit`.
@@ -39,9 +39,11 @@ def as_function(called: Any) -> Callable[..., Any]:
     if not inspect.isclass(called) or not callable(fit):
         return called  # type: ignore[no-any-return]
     try:
-        fit_parameters = list(inspect.signature(fit).parameters.values())[1:]
+        fit_parameters = list(inspect.signature(fit).parameters.values())
     except ValueError:
         raise SignatureError(place_of(called), [("", "Python can't read the signature of its method fit")]) from None
+    if not isinstance(inspect.getattr_static(called, "fit"), staticmethod | classmethod):
+        del fit_parameters[:1]  # self
     try:
         init_parameters = list(inspect.signature(called).parameters.values())
     except ValueError:  # the class has no readable signature

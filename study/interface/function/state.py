@@ -72,8 +72,8 @@ def _array(value: Any, where: str) -> tuple[str, npt.NDArray[Any]]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         try:
-            return "tensor", np.array(value.detach().cpu().numpy())
-        except TypeError as error:
+            return "tensor", np.array(value.detach().cpu().resolve_conj().resolve_neg().numpy())
+        except (TypeError, RuntimeError) as error:
             raise ValueError(f"{where} is a tensor that numpy can't hold: {error}") from None
     if type(value) in (bytes, bytearray):
         return "bytes", np.frombuffer(bytes(value), np.uint8)

@@ -89,8 +89,9 @@ def across(rows: ResultRows) -> Across:
     """
     x = series.x_axis(rows)
     levels = series.levels(rows, x)
-    is_numeric = all(level is None or isinstance(level, int | float) for level in levels) and len(levels) > 1
-    to_scale = x in vocabulary().to_scale and None not in levels
+    are_numbers = all(level is None or isinstance(level, int | float) for level in levels)
+    is_numeric = are_numbers and len(levels) > 1
+    to_scale = are_numbers and x in vocabulary().to_scale and None not in levels
     places = levels if is_numeric else levels[:_MOST_NAMES]
     at = {level: float(level) if to_scale else float(rank) for rank, level in enumerate(places)}
     positions = tuple(at.get(rows.value(row, x), math.nan) for row in range(len(rows.summaries)))

@@ -232,7 +232,7 @@ def clipped_note(count: int) -> str:
 def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y", *, is_log: bool) -> None:
     """Set the ends of an axis; a logarithmic one, from low > 0 to high > low, gets ticks at a few powers of ten.
 
-    If no power of ten is between the ends of a logarithmic axis, it extends to the next one above.
+    If no power of ten is between the ends, the axis has no ticks.
     """
     ends = {f"{which}lim": (low, high)}
     axes.set(**ends)  # before the scale, which would choose its own limits and warn if all values are equal
@@ -246,6 +246,7 @@ def set_ends(axes: Axes, low: float, high: float, which: Literal["x", "y"] = "y"
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_ticks([10.0**power for power in powers], [power_of_ten(power) for power in powers])
     axis.set_minor_locator(NullLocator())
+    axes.set(**ends)  # a tick beyond them, the only one of a narrow axis, has extended it
 
 
 def power_of_ten(power: int) -> str:

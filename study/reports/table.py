@@ -308,6 +308,7 @@ def verdicts_table(rows: ResultRows, verdicts: Sequence[Verdict]) -> TextTable:
     Rows without enough seeds are marked.
 
     Raises:
+        KeyError: if a verdict's cell isn't in `rows`.
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     row_of = {s.cell_id: row for row, s in enumerate(rows.summaries) if isinstance(s, CellSummary)}
@@ -391,13 +392,16 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
 
 
 def solved_at_median_column(summaries: Sequence[Summary]) -> Column:
-    """Lay out the median iterations of solved trials, without intervals."""
+    """Lay out the median iteration at which trials were solved, without its interval; an en dash without one."""
     title, name = "solved at iteration, median", "solved_at_median"
     return estimates_column(summaries, title, name, words.iterations, f"{name}_interval", is_alone=True)
 
 
 def seeds_column(title: str, summaries: Sequence[Summary]) -> Column:
-    """Make a column with the number of ended trials, such as ``20``, or ``18/20`` if trials of the row are missing."""
+    """Make a column with the number of ended trials, such as ``20``.
+
+    It is ``18/20``, with the number of all trials, if the row has failed, stopped or pending trials.
+    """
     texts = (str(s.ended) if s.complete else f"{s.ended}/{s.seeds}" for s in summaries)
     return text_column(title, [(text, s.ended) for text, s in zip(texts, summaries, strict=True)], name="seeds")
 

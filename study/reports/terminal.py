@@ -50,9 +50,10 @@ _DEFAULT_RANK = 4
 def summaries_table(
     rows: ResultRows, *, title: str | None = None, most: int | None = None, elsewhere: str = "cells.csv"
 ) -> ConsoleTable:
-    """Make a table with one row a summary, and the best value of each question in bold.
+    """Make a table with one row a summary; the value that tests find best in its question is bold.
 
-    A row that lacks trials is dimmed, with its number of seeds that have a result.
+    That is a success rate or, without success rates, a mean of the main metric. A row with failed, stopped or pending
+    trials is dimmed, and shows the number of its ended trials, such as ``18/20``.
 
     Args:
         rows: the summaries.
@@ -70,7 +71,11 @@ def summaries_table(
 
 
 def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: str = "cells.csv") -> None:
-    """Print the table of `summaries_table` with up to `MOST_ROWS` rows, and the number of further rows."""
+    """Print the table of `summaries_table` with up to `MOST_ROWS` rows, and the number of further rows, if any.
+
+    Raises:
+        InputError: as for `summaries_table`.
+    """
     console.print(summaries_table(rows, title=title, most=MOST_ROWS, elsewhere=elsewhere))
     if len(rows.summaries) > MOST_ROWS:
         console.print(f"... and {len(rows.summaries) - MOST_ROWS:,} more rows, in the files")
@@ -79,7 +84,7 @@ def print_summaries(console: Console, rows: ResultRows, title: str, elsewhere: s
 def print_findings(
     console: Console, findings: Findings, title: str, *, elsewhere: str = "cells.csv", parts: Parts | None = None
 ) -> None:
-    """Print the table of results, the headline, and the most important sections.
+    """Print the table of results, the headline, and the sections of `brief_sections`.
 
     Args:
         console: the console to print to.
@@ -87,6 +92,10 @@ def print_findings(
         title: the title of the table.
         elsewhere: the file with the columns that a narrow terminal drops.
         parts: collects the sections that fail; None to raise.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+        Exception: without `parts`, as a section that fails raises.
     """
     print_summaries(console, findings.rows, title, elsewhere)
     console.print(findings.headline)

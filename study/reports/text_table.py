@@ -41,8 +41,8 @@ class Column:
     def entries(self) -> list[tuple[str, str, bool, bool]]:
         """By row: the text, a number's digits for sorting, `is_number`, and True if it is the best.
 
-        The digits are empty for other values, and if they are the text itself. A column with
-        texts, but no values raises ValueError.
+        The digits are empty for other values, and if the text is the number as Python writes it. A column with
+        different numbers of texts and values, such as one with texts, but no values, raises ValueError.
         """
         are_numbers = (isinstance(value, int | float) and not isinstance(value, bool) for value in self.values)
         return [
@@ -72,7 +72,10 @@ class TextTable:
 
     @property
     def names(self) -> list[str]:
-        """The key columns of each row as one text, without missing keys; an empty list with one key column or none."""
+        """The key columns of each row as one text; an empty list with one key column or none.
+
+        Numbers follow their column's title. Missing keys are left out; if all are missing, the text is an en dash.
+        """
         if self.keys < 2:
             return []
         titles = [f"{column.title} " if column.is_number else "" for column in self.columns[: self.keys]]
@@ -154,7 +157,7 @@ def estimates_column(
     Args:
         rows: the rows, with the estimates as fields.
         title: the title of the column.
-        name: the field of the estimates.
+        name: the field of the estimates, and the column's name.
         write: formats an estimate with its interval.
         interval: the field of the intervals; None if there are none.
         is_alone: whether to leave the intervals out.

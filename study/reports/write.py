@@ -79,11 +79,14 @@ def draws(formats: Collection[str]) -> bool:
 def write_report(
     folder: Path, report: Report, formats: Collection[str] = USUAL, *, is_ours: bool = False, parts: Parts | None = None
 ) -> list[Path]:
-    """Write a report's files; a figure or file that fails is left out, and all others are written.
+    """Write a report's files, and their list ``.report.json``; a figure or file that fails is left out.
+
+    Only if a part raises a `StudyError`, it is raised before anything is written.
 
     Args:
         folder: the folder to write to, created if missing unless `is_ours`. Files that an earlier report wrote there
-            are replaced, or deleted if they are unchanged and the report has no such content any more.
+            are replaced, or deleted if they are unchanged and the report has no such content any more, or
+            if making it failed.
         report: the report, with at least one row.
         formats: the formats of `FORMATS` to write; others are ignored, and their files are left unchanged.
         is_ours: whether the folder belongs to the store, so that files with the names of a report's files may be
@@ -91,12 +94,13 @@ def write_report(
         parts: collects the parts that fail; None to raise an error that names them after all others are written.
 
     Returns:
-        The files written.
+        The files written, without the list.
 
     Raises:
         ReportError: if a part failed, and `parts` is None.
         ValueError: if the report has no row.
-        InputError: if a file that no report has written would be overwritten.
+        InputError: if a file that no report has written would be overwritten, a statistic of the report's `columns`
+            doesn't exist, or a package's vocabulary can't be imported.
         OSError: if a file can't be written, or `is_ours` and the folder doesn't exist.
     """
     if not report.rows.summaries:

@@ -43,7 +43,7 @@ class Adoption:
 
     @property
     def sentence(self) -> str:
-        """The notice for readers of the results.
+        """The notice for readers of the results; without meaning for an entry that revokes an earlier one.
 
         Example:
             >>> Adoption("2026-11-23T21:00:00+00:00", "ann@lab", "parsed:1", "parsed:0", "", ["a.py"], 120).sentence
@@ -56,7 +56,7 @@ class Adoption:
         return f"{head}: {self.by} declared {its} valid on {self.at[:10]}."
 
     def provenance(self) -> dict[str, str]:
-        """Return the entry as texts by title, for the report's provenance."""
+        """Return the entry, without its digest, as texts by title, for the report's provenance."""
         names = {"at": "adopted_at", "by": "adopted_by", "code": "adopted_for", "earlier": "results_of"}
         entry = {title: str(getattr(self, name)) for name, title in names.items()}
         return entry | {"changed": ", ".join(self.changed), "trials": f"{self.trials:,}"}

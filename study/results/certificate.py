@@ -40,7 +40,9 @@ class Certificate:
 
     @property
     def sentence(self) -> str:
-        """The certificate as a sentence for a report.
+        """The certificate as a sentence for a report, followed by the reason, if any.
+
+        At most five of the differing trials are named.
 
         Example:
             >>> Certificate("2026-11-23T21:00:00+00:00", ["a", "b"], [], 400, ["fused"]).sentence

@@ -53,7 +53,11 @@ class CheckedClaims:
         return claims_sentence(self.verdicts)
 
     def print(self, console: Console) -> None:
-        """Print each claim with its verdict and evidence."""
+        """Print each claim with its verdict and evidence, then `sentence`.
+
+        Raises:
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+        """
         findings = Findings(name=self.study, question="", rows=self.rows, claims=self.verdicts)
         for section in brief_sections(findings):
             print_section(console, section)
@@ -73,9 +77,10 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if the file has no claims, stored results don't match their cells, or a newer package wrote them.
+        InputError: if the store's address isn't valid, the file has no claims, stored results don't match their cells,
+            or a newer package wrote them.
         UnknownStudyError: if the store has no such study.
-        StoreError: if the stored results or looks can't be read.
+        StoreError: if the stored results or looks can't be read, or results contradict each other.
     """
     if not plan.spec.claims:
         raise InputError(

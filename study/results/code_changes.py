@@ -58,12 +58,14 @@ def code_change(spec: Spec, folder: StudyStore) -> CodeChange | None:
         folder: its folder of the store.
 
     Returns:
-        The change from the code stored last, of all code with more results than the current one; None without such
-        code, or if the study has no own code or sets `version`.
+        The change from the code stored last, of all code with more results than the current one, except code that
+        `version` identified; None without such code, if the study has no own code or sets `version`, or if its code
+        wasn't imported.
 
     Raises:
         InputError: if a newer package wrote one of the results.
-        StoreError: if the results or the log of adoptions can't be read.
+        StoreError: if the results, copies of code or the log of adoptions can't be read, or results contradict each
+            other.
     """
     own_code, code, revision = spec.family.own_code, spec.source_code, spec.family.revision
     if own_code is None or code is None or own_code.startswith("version:"):
@@ -102,7 +104,7 @@ def adopt_results(spec: Spec, folder: StudyStore) -> Adoption:
     Raises:
         InputError: if the study has no own code, sets `version`, or has no results that a change of its code discards;
             or if they are adopted already, or a newer package wrote one of them.
-        StoreError: if the results or the log of adoptions can't be read or written.
+        StoreError: as for `code_change`, or if the log of adoptions can't be written.
         StudyError: if `folder.check` fails.
     """
     code = _own_code(spec)

@@ -50,8 +50,11 @@ def cell_runs(results: StudyResults) -> list[tracking.CellRun]:
 def charts(results: StudyResults) -> list[tracking.ChartLine]:
     """Return the lines of a study's charts: statistics against the x axis, and learning curves of up to 100 cells.
 
+    Each curve is of the cell's first 50 trials that didn't fail.
+
     Raises:
-        InputError: if a newer package wrote one of the curves.
+        InputError: if a newer package wrote one of the curves, a vocabulary can't be imported, or two packages offer
+            one of the same name.
         StoreError: if the curves can't be read.
         ValueError: if a stored curve doesn't have one value of a metric for each of its evaluations.
     """

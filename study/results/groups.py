@@ -97,7 +97,7 @@ def tabulate(
     """Summarise the outcomes of files and studies, without writing anything.
 
     Args:
-        names: paths of files that end in one of `study.outcomes.SUFFIXES`, and names of studies.
+        names: one or more paths of files that end in one of `study.outcomes.SUFFIXES`, or names of studies.
         root: the store's folder, or its URL.
         by: columns that distinguish groups; None for those that vary.
         tracking_uri: read the results of studies from this MLflow server instead of the store.
@@ -112,7 +112,7 @@ def tabulate(
         state_words: meanings of words for states in files, each as ``WORD=finished``, ``failed``, ``stopped`` or
             ``running``.
         out: the report's folder; None for a folder next to the first file, or in the study's folder, or in the working
-            folder if the study is in an object store.
+            folder if the study is in an object store. Several studies without a file need it.
         formats: names of formats in `study.reports.FORMATS`; empty for the usual ones.
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
@@ -122,6 +122,7 @@ def tabulate(
     Raises:
         InputError: if a file or study is missing or invalid, if options contradict each other, or if the report can't
             be written to that folder.
+        OSError: if the path of a file is too long, or its folder can't be searched.
         StoreError: if the store can't be read.
         TrackingError: if the MLflow server can't be reached or doesn't know a study.
     """
@@ -202,7 +203,9 @@ def assemble_group_report(
 
     Raises:
         InputError: if a statistic of `columns` doesn't exist, if a solved trial lacks the solved-at or error that the
-            published estimators need, if rates can't be standardised, or if no group can be compared with `other`.
+            published estimators need, if rates can't be standardised, if no group can be compared with `other`, or if a
+            package's vocabulary can't be imported.
+        ValueError: if `starts` has an empty array for a row with judged trials, and another one that isn't empty.
     """
     by = outcomes.by
     trials = outcomes.trials
@@ -310,14 +313,21 @@ def print_group_report(result: GroupReport, console: Console) -> None:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print a report's table, comparison and notices."""
+    """Print a report's table, finding, standardised rates, comparison and notes.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
+    """
     print_findings(console, report, report.name)
     for notice in report.notes:
         console.print(notice, style="yellow")
 
 
 def report_as_json(report: Report) -> dict[str, Any]:
-    """Return a report as JSON data: rows with the columns of cells.csv, missing values as null."""
+    """Return a report as JSON data: name, finding, notes, and rows with the columns of cells.csv.
+
+    Missing values are null.
+    """
     notes = [*report.notes, *(report.against.notes if report.against else ())]
     return {"report": report.name, "finding": report.headline, "notes": notes, "cells": report.data.records}
 

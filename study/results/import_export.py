@@ -48,7 +48,8 @@ def import_export(file: Path, root: str | Path) -> Import:
     """Import a file that `study export` wrote. All of it is checked before anything is written.
 
     If the store has a study of that name, this study keeps its file and its code's declarations, and gets the trials
-    that it lacks. Reports and certificates aren't imported: they can be forged, and can be made again from the results.
+    that it lacks, with their files and copies of code. Reports and certificates aren't imported: they can be forged,
+    and can be made again from the results.
 
     Args:
         file: the ZIP file.
@@ -59,7 +60,8 @@ def import_export(file: Path, root: str | Path) -> Import:
 
     Raises:
         InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or holds a different
-            study from the store's study of that name.
+            study from the store's study of that name; if the store's study can't be planned, or a newer package wrote
+            its results; or if the store's address isn't valid.
         ConflictError: if the store has another result of one of the trials, by the same engine and kind of device.
         BusyError: if the store's study is running.
         StoreError: if the store can't be read or written, or the file can't be unpacked.

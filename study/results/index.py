@@ -80,7 +80,7 @@ class Index:
         self.path = _path(root, self._store)
 
     def write(self, *, is_live: bool = False) -> bool:
-        """Write the page if it has changed.
+        """Write the page, unless it exists and is the same as this object wrote last.
 
         Args:
             is_live: True if `follow` keeps the page current; it says so, and updates itself when it is served.
@@ -120,7 +120,8 @@ class Index:
 
         Args:
             over: the event that ends it.
-            notify: called with the reason if the store can't be read, or the page can't be written.
+            notify: called with the reason if the store can't be read, or the page can't be written; once for equal
+                reasons in a row.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))  # for the main thread
         reason, is_live = "", True
@@ -141,7 +142,8 @@ class Index:
             address: the path, relative to the index as a browser resolves it.
 
         Returns:
-            None for any other path, or if the file's folder lies behind a symbolic link.
+            The file, which may be missing; None for any other path, or if the file's folder lies behind a symbolic
+            link. Before the first `write`, only the index has a path.
         """
         if address in ("", self.path.name):
             return ServedFile(self.path)
@@ -161,7 +163,10 @@ class Index:
 
     @property
     def dashboard_page(self) -> str:
-        """The address of MLflow's page of the studies that it knew at the last write; empty without MLflow."""
+        """The address of MLflow's page of the studies that it knew at the last write; empty without MLflow.
+
+        If it knew none, this is its list of experiments.
+        """
         if self._uri is None:
             return ""
         return tracking.studies_page(tracking.dashboard_of(self._uri, self._dashboard), [*self._links.values()])

@@ -36,6 +36,8 @@ def stored_layouts(recipes: Iterable[str], spec: PackedSpec, folder: StudyStore)
 def keep_layouts(layouts: Mapping[str, str], spec: PackedSpec, folder: StudyStore) -> None:
     """Add the layouts of recipes to the stored ones, replacing those of the same recipes and code.
 
+    A file that isn't valid is replaced.
+
     Args:
         layouts: proven layouts by recipe.
         spec: the study.

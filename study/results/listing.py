@@ -90,7 +90,7 @@ def studies(root: str | Path) -> list[StudyRow]:
 
 
 def studies_table(root: str | Path) -> ConsoleTable:
-    """Return `studies` as a table.
+    """Return `studies` as a table; the column of tags is left out if no study has any.
 
     Raises:
         InputError: if no store exists at that address.
@@ -123,6 +123,8 @@ def studies_table(root: str | Path) -> ConsoleTable:
 
 def presets() -> list[PresetRow]:
     """List the presets, sorted by name, with their questions, sizes and rough core times.
+
+    A preset that can't be planned, such as one whose data are missing, has neither size nor core time.
 
     Raises:
         InputError: if a package of presets can't be imported, or two packages offer presets by the same entry point.

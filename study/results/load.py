@@ -81,7 +81,8 @@ class CandidateCells:
 class StudyResults:
     """A study and its results so far.
 
-    Findings are computed on first use. One that fails is recorded in `parts`, and left empty.
+    Findings are computed on first use. One that fails is recorded in `parts`, and left empty. A `StudyError` is raised,
+    such as an `InputError` if a package's vocabulary can't be imported.
 
     Args:
         plan: the study's plan.
@@ -168,7 +169,11 @@ class StudyResults:
         )
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
-        """Return the success criterion of a cell's trials, by metric; empty if the study has none for the cell."""
+        """Return the bounds of a cell's trials that are solved, by metric.
+
+        Empty without a success criterion by metrics, for a cell without references or with fewer than two that count,
+        and if the findings from references failed.
+        """
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion) or self.references is None:
             return criterion if isinstance(criterion, Mapping) else {}
@@ -188,7 +193,10 @@ class StudyResults:
 
     @cached_property
     def compared(self) -> ResultRows:
-        """The rows that are compared with each other."""
+        """The rows that are compared with each other; `winners` is empty.
+
+        References and rows with trials that were stopped early aren't compared, unless no other rows are left.
+        """
         places = self._compared_places
         return self._plain_rows if len(places) == len(self.summaries) else self._plain_rows.select(places)
 
@@ -210,7 +218,7 @@ class StudyResults:
 
     @cached_property
     def overall(self) -> Overall | None:
-        """The methods aggregated over tasks; None with fewer than two methods or tasks, or without a metric for them.
+        """The methods aggregated over tasks; None with fewer than two methods or common tasks, or without a metric.
 
         None, too, for a search, combined or adaptive seeds, and if every row has trials that were stopped early.
         """
@@ -220,7 +228,10 @@ class StudyResults:
 
     @cached_property
     def standardised(self) -> Standardisation | None:
-        """Success rates standardised to equal starts; None if the file names no covariate, or no trial has it."""
+        """Success rates standardised to equal starts; None if the file names no covariate, or no judged trial has it.
+
+        None, too, if every row has trials that were stopped early.
+        """
         if not self.plan.spec.standardise or self._all_have_stopped:
             return None
         return self.parts.attempt("standardised rates", self._standardised, None)
@@ -294,7 +305,10 @@ class StudyResults:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of trials: all, done (not pending), and by state; finished and stopped only if there are any."""
+        """Numbers of trials: all, done (not pending), and by state; finished and stopped only if there are any.
+
+        For a search, they include cells that the report doesn't show.
+        """
         names = ("solved", "unsolved", "finished", "stopped", "diverged", "failed", "pending")
         summaries = self.summaries if self.planned_cells is None else self.planned_cells.summaries
         by_state = {name: sum(getattr(s, name) for s in summaries) for name in names}
@@ -397,6 +411,7 @@ def summaries_of(plan: Plan, trials: TrialTable) -> list[CellSummary]:
 
     Raises:
         InputError: as for `study.summaries.aggregate.aggregate`.
+        ValueError: likewise.
     """
     planned = {cell: len(plan.seeds(cell)) for cell in plan.cells}
     return aggregate(
@@ -426,8 +441,8 @@ def outcomes_of(
     Raises:
         UnknownStudyError: if the store has no such study.
         InputError: if the study has no results yet, its stored file is invalid, the record of a search belongs to
-            another one, or a newer package wrote the results.
-        StoreError: if the store can't be read.
+            another one, results don't match their cells, or a newer package wrote them.
+        StoreError: if the store can't be read, or its files contradict each other.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
     folder, plan, done = _read(name, root, tracking_uri)
@@ -458,6 +473,8 @@ def _read(name: str, root: str | Path, tracking_uri: str | None) -> tuple[StudyS
 
 def extended_plan(plan: Plan, folder: StudyStore, table: pa.Table) -> Plan:
     """Return a study's plan extended by the trials that its results require, for `until` and searches.
+
+    Any other plan is unchanged. The plan of a search without a record has no cells.
 
     Raises:
         InputError: if the record of a search belongs to another one, or a newer version wrote it.

@@ -29,7 +29,7 @@ class CodeCopy:
 
     Args:
         digest: the byte digest of its files.
-        parsed: the digest of its parsed files.
+        parsed: the digest of its parsed files; empty if the copy is damaged and has no record.
         identity: identity of its files in the ids of trials.
         stored_at: when it was stored, in seconds since 1970.
         has_record: True if parsed digest and identity are stored beside it.
@@ -55,7 +55,7 @@ def code_identity(root: str | Path, study: str, code: SourceCode) -> str:
 
     Raises:
         InputError: if the store's address or the study's name isn't valid.
-        StoreError: if the study's copies of code or its log of adoptions can't be read.
+        StoreError: if the study's copies of code or its log of adoptions can't be read, or studies can't be listed.
     """
     store = Store(root, read_only=True)
     folder = store.study(study)
@@ -96,7 +96,7 @@ def read_copy(folder: StudyStore, digest: str) -> dict[str, bytes]:
     """Read the files of a copy.
 
     Raises:
-        StoreError: if the copy is missing or has changed.
+        StoreError: if the copy is missing, has changed or can't be read.
     """
     archive = folder.read_file(f"{_KIND}/{digest}{_ARCHIVE}")
     if archive is None:
@@ -138,7 +138,7 @@ def keep_records(folder: StudyStore) -> None:
 
     Raises:
         InputError: if a newer package wrote one of the results.
-        StoreError: if the folder can't be read or written.
+        StoreError: if the folder can't be read or written, or results contradict each other.
         StudyError: if `folder.check` fails.
     """
     stored = copies(folder)

@@ -67,6 +67,9 @@ class StoredPacks:
     def results(self, name: str) -> list[Result]:
         """Return a pack's results, without trials that an earlier pack has. Call `names` first.
 
+        If the constructor got rows, they are the pack's trials among these rows, with the rows' results. Otherwise,
+        results that `judge` got replace those of the pack.
+
         Args:
             name: one of `names`.
 
@@ -90,6 +93,8 @@ class StoredPacks:
 
     def curves(self, name: str) -> list[Curve]:
         """Return a pack's learning curves, without the metrics of `without_curves`; empty if none are readable.
+
+        They include the curves of trials that an earlier pack has.
 
         Raises:
             InputError: if a newer package wrote one of the files.

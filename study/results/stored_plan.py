@@ -25,6 +25,7 @@ def stored_plan(folder: StudyStore) -> Plan:
     Raises:
         SpecError: if the file has mistakes.
         InputError: if the file can't be planned (`make_plan`), or a family of tasks can't be used.
+        ValueError: as for `make_plan`.
         StoreError: if the study can't be read.
     """
     content = folder.read_file(DECLARED)
@@ -49,7 +50,8 @@ def with_looks(plan: Plan, folder: StudyStore) -> Plan:
 
     Raises:
         InputError: if a newer package wrote these results.
-        StoreError: if the stored looks, or the results that an earlier file planned, can't be read.
+        StoreError: if the stored looks, or the results that an earlier file planned, can't be read, or these contradict
+            each other.
     """
     if not plan.spec.claims or not folder.exists:
         return plan

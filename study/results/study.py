@@ -50,12 +50,13 @@ MOST_TRIALS = 25_000
 
 
 def print_results(results: StudyResults, console: Console) -> None:
-    """Print a study's table, finding, comparison with other results, notes, and reasons of failed trials.
+    """Print a study's table, finding, brief sections, notes, and reasons of failed trials.
 
-    Parts that fail are listed with their reasons.
+    The sections are those of its search, claims, sources of randomness, numbers of seeds, standardised rates, and
+    comparison with other results. Parts that fail are listed with their reasons.
 
     Raises:
-        InputError: if the study has no results yet.
+        InputError: if the study has no results yet, or a package's vocabulary can't be imported.
     """
     require_results(results)
     elsewhere, question = f"`study show {results.name} --json`", results.plan.spec.question

@@ -435,7 +435,7 @@ class TaskSpec(Spec):
 
 @cache
 def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec]:
-    """Make the spec class of a family's studies, with its declared hyperparameters; later calls return the same class.
+    """Make the spec class of a family's studies, with its declared hyperparameters; cached by the arguments.
 
     Args:
         family: the family that declares the hyperparameters.
@@ -475,7 +475,10 @@ def spec_class(family: Family, base: type[TaskSpec] = TaskSpec) -> type[TaskSpec
 
 
 def settings_of(family: Family) -> dict[str, Any]:
-    """Return pydantic fields for a `SettingsTable` of a family's hyperparameters."""
+    """Return pydantic fields for a `SettingsTable` of a family's hyperparameters.
+
+    They are pairs of a type and a `pydantic.Field`, by name. `ranges` has only the searchable hyperparameters.
+    """
     types = {name: declared.type for name, declared in family.hyperparameters.items()}
     fixed = table_of("Fixed", {name: Annotated[type_, _WithCondition("value")] for name, type_ in types.items()})
     grid = table_of("Grid", {name: Annotated[values(type_), _WithCondition("values")] for name, type_ in types.items()})
@@ -535,7 +538,9 @@ class _WithCondition:
 
 
 def names_at(table: type[Table], path: Sequence[str | int]) -> list[str]:
-    """Return the allowed keys of the table at a place; empty if any key is allowed.
+    """Return the allowed keys of the table at a place; empty if no table with fixed keys is there.
+
+    List indices, names of axes and unknown keys in the path are skipped. At `zip`, the keys are those of its points.
 
     Example:
         >>> from study.plugins.families import family_named

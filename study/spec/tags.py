@@ -60,7 +60,9 @@ Tags = Annotated[
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """Return the tags of a study file; empty without any, or if one is invalid. Other mistakes are ignored.
+    """Return the tags of a study file, without repeats; empty without any, or if one is invalid.
+
+    They are also empty if `read` refuses the YAML as a whole. Other mistakes are ignored.
 
     Example:
         >>> tags_in("{study: a, tags: [smoke, 2026], models: wrong}"), tags_in("{study: a, tags: [a b]}"), tags_in("[")

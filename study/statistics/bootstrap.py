@@ -60,7 +60,8 @@ def interquartile_means(values: Values, sizes: Sizes | None = None) -> Floats:
         sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
+        ValueError: if a value is NaN or infinite, values or sizes have several axes, or sizes are negative or don't add
+            up to the number of values.
 
     Example:
         >>> interquartile_means([1.0, 2.0, 4.0, 90.0, 5.0, 7.0], sizes=[4, 2]).tolist()
@@ -93,11 +94,11 @@ def mean_intervals(values: Values, sizes: Sizes | None = None, confidence: float
 
     Returns:
         Shape [samples, 2], low and high around the sample mean. The ends may lie outside the metric's range. NaN for
-        fewer than five values, and for equal ones.
+        fewer than five values, and for values that are equal to about 14 digits.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
-            of values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, values or sizes have several axes, or
+            sizes are negative or don't add up to the number of values.
 
     Example:
         >>> mean_intervals([0.91, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9, 0.8], sizes=[6, 2]).round(3).tolist()
@@ -147,11 +148,11 @@ def interquartile_mean_intervals(values: Values, sizes: Sizes | None = None, con
 
     Returns:
         Shape [samples, 2], low and high around the interquartile mean, within the range of the values. NaN for fewer
-        than five values, and for equal ones.
+        than five values, and for values that are equal to about 14 digits.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
-            of values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, values or sizes have several axes, or
+            sizes are negative or don't add up to the number of values.
 
     Example:
         >>> interquartile_mean_intervals([0.2, 0.95, 0.96, 0.97, 0.97, 0.98, 0.9], sizes=[6, 1]).round(3).tolist()

@@ -48,7 +48,10 @@ def finite(values: Values) -> Floats:
 
 
 def not_negative(values: Values, distribution: str) -> Floats:
-    """Return the values as an array of floats; raise ValueError, with the distribution, if one is < 0 or not finite."""
+    """Return the values as an array of floats; raise ValueError if one isn't finite, or < 0.
+
+    The message of a negative value has the distribution's name.
+    """
     x = finite(values)
     if x.size and x.min() < 0:
         raise ValueError(f"values must be >= 0 for a {distribution} distribution, but the smallest is {x.min():g}")

@@ -46,8 +46,8 @@ class ClaimSample:
     Args:
         values: one for each seed in order, in [low, high]; NaN if the seed is not counted, is pending or failed.
         bound: m, low < m < high.
-        low: the least possible number.
-        high: the greatest possible number.
+        low: the least possible number, finite.
+        high: the greatest possible number, finite.
         kind: ``rate`` for numbers that are 0 or 1, ``difference`` for -1, 0 or 1, ``mean`` for any others.
         complete: the number of first seeds that have all ended; None for all.
         failed: a flag for each seed with a failed trial, whose number is unknown. It counts as the least possible

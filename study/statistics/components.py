@@ -160,12 +160,12 @@ def likely_shares(y: Floats, mask: Mask, *, is_success: bool, is_nested: bool) -
 
     Args:
         y: shape [seeds of the first source, seeds of the second], 0 where a trial is missing.
-        mask: True where there is a trial; each row and column has one.
+        mask: True where there is a trial; each row and column has one, and `has_pairs` is true.
         is_success: whether shares are those of latent numbers.
         is_nested: whether rows have seeds of their own.
 
     Returns:
-        Shape [similar arrays, 3], in no particular order.
+        Shape [similar arrays, 3], in no particular order; the columns are those of `VarianceShares.shares`.
     """
     drawn, summaries = _table(y.shape, mask.tobytes(), is_success, is_nested)
     return _alike(drawn, summaries, _summary(y, mask, is_success, is_nested), mask.shape)
@@ -182,8 +182,8 @@ def known_trials(values: Floats) -> tuple[Floats, Mask]:
 def has_pairs(y: Floats, mask: Mask, *, is_nested: bool) -> bool:
     """Return True if the sources have enough seeds, and some pairs share each source alone, and some share neither.
 
-    Enough are three seeds of each source; nested, two of the second, and no pair must share the second alone. The
-    arguments are those of `likely_shares`.
+    Enough are three seeds of each source. Nested, two of the second are enough, and pairs that share the second alone
+    aren't needed. The arguments are those of `likely_shares`.
     """
     rows, columns = mask.shape
     is_large = rows >= 3 and columns >= (2 if is_nested else 3)

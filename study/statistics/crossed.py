@@ -46,8 +46,9 @@ def crossed_mean(differences: Floats, *, is_nested: bool = False, confidence: fl
         confidence: in (0, 1).
 
     Returns:
-        The mean; nested, that of the rows' means. None if nothing can be tested: all differences are 0 or missing;
-        nested, fewer than two seeds or all rows' means 0; crossed, fewer than three seeds of a source.
+        The mean; nested, that of the rows' means, whose interval is infinite for few seeds, as in `sign_flip`. None if
+        nothing can be tested: all differences are 0 or missing; nested, fewer than two seeds or all rows' means 0;
+        crossed, fewer than three seeds of a source.
 
     Raises:
         ValueError: if a number is infinite, the array has fewer than two axes, or the confidence is out of range.

@@ -55,10 +55,11 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
     between the methods. If the first method's scores are lowered by m, an exchange's total is at least the observed one
     if s <= m. Here s = (Σ flipped differences + Σ first scores that leave - Σ second scores that enter)/(number of
     flipped and leaving ones). The numbers s give p and the interval, as the means of subsets do in `sign_flip`. The
-    interval excludes 0 exactly where p <= 1 - confidence.
+    interval excludes 0 exactly where p <= 1 - confidence, unless it is infinite.
 
     All exchanges are used, or up to 32,767 random ones, always the same. If none of the random ones is as extreme as
-    the observation, p is at most twice Chernoff's bound. With more than 2,048 trials the estimate is taken as normal.
+    the observation, p is at most twice Chernoff's bound. If pairs and unpaired trials together are more than 2,048, the
+    estimate is taken as normal.
 
     Source: the interval: Hartigan, JASA 64 (1969) 1303-1317.
 

@@ -88,7 +88,7 @@ class MeanPrecision:
         return (middle - reach, middle + reach)
 
     def expected(self, values: Values) -> int:
-        """Estimate the number of seeds at the end from the values so far; `most` if they don't vary.
+        """Estimate the number of seeds at the end from the values so far; `most` for fewer than two, or equal ones.
 
         Raises:
             ValueError: if a value is NaN or infinite.

@@ -260,7 +260,7 @@ def paired_log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
             trials of one seed have the same place in all samples.
 
     Returns:
-        None if nothing can be compared: no seed's trials differ, or nothing was solved while trials of all methods were
+        None if nothing can be compared: no seed's scores differ, or nothing was solved while trials of all methods were
         observed.
 
     Raises:

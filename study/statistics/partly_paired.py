@@ -50,8 +50,9 @@ def partly_paired_rates(
     the first method's share x of the k is hypergeometric. p is the sum of the probabilities of all b + x that don't
     exceed that of the observation: McNemar's test for pairs alone, and Fisher's without pairs. The interval combines
     that of `mcnemar_interval`, with the lower end l, and that of `newcombe`, with the lower end l'. The combined lower
-    end is T - sqrt((w (D - l))² + ((1 - w) (M - l'))²), with the estimate T and the pairs' weight w; the upper end is
-    computed likewise. Zou & Donner, Statistics in Medicine 27 (2008) 1693-1702.
+    end is T - sqrt((w (D - l))² + ((1 - w) (M - l'))²), with the estimate T = w D + (1 - w) M, the pairs' difference D
+    and weight w, and the unpaired difference M; the upper end is computed likewise. Zou & Donner, Statistics in
+    Medicine 27 (2008) 1693-1702.
 
     Args:
         first_pairs: whether the first method's trial was solved, for each seed that both methods have.
@@ -192,12 +193,13 @@ def partly_paired_ranks(
         confidence: in (0, 1).
 
     Returns:
-        The probability; its interval, within [0, 1], which excludes 1/2 exactly where p <= 1 - confidence; and p for
-        the hypothesis that trials are exchangeable. None if nothing can be tested: there are neither pairs nor unpaired
-        trials of both methods, or no pair and no unpaired losses differ.
+        The probability; its interval, within [0, 1], which excludes 1/2 exactly where p <= 1 - confidence, unless it is
+        [0, 1] for want of exchanges; and p for the hypothesis that trials are exchangeable. None if nothing can be
+        tested: there are neither pairs nor unpaired trials of both methods, or no pair and no unpaired losses differ.
 
     Raises:
-        ValueError: if a loss is NaN, the methods have different numbers of pairs, or the confidence is out of range.
+        ValueError: if a compared loss is NaN, the methods have different numbers of pairs, or the confidence is out of
+            range.
 
     Example:
         >>> first, second = ([0.1, 0.2, 0.1, 0.3], [0.2, 0.1, 0.3]), ([0.4, 0.5, 0.9, math.inf], [math.inf, 0.4])

@@ -98,8 +98,8 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
     """Return a number of seeds that gives McNemar's exact test the wanted power.
 
     The power of an exact test isn't monotone in the number of seeds: it falls a little where a further seed adds no
-    rejected outcome. So the result is a crossing found by bisection. The test has the power with this number of seeds,
-    and lacks it with a number that is lower by one seed or by at most 1%.
+    rejected outcome. So the result is a crossing found by bisection. The test has the power with this number of seeds.
+    If the result is above 5, the test lacks the power with a number that is lower by one seed or by at most 1%.
 
     Args:
         first_only: the rate of seeds that only the first method solves.
@@ -108,7 +108,7 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
         level: of the test, in (0, 1).
 
     Returns:
-        At least 5; None if both rates are equal, or a million seeds aren't enough.
+        At least 5, even if fewer seeds give the power; None if both rates are equal, or a million seeds aren't enough.
 
     Raises:
         ValueError: if the power is out of range or, for different rates, a rate or the level is.
@@ -138,7 +138,8 @@ def seeds_for(first_only: float, second_only: float, power: float = 0.8, level: 
 def least_difference(seeds: int, power: float = 0.8, level: float = 0.05, correlation: float = 0.0) -> float | None:
     """Return the least difference of two rates, centred at one half, that McNemar's test finds with a given power.
 
-    Outcomes vary the most around one half, so elsewhere smaller differences are found.
+    The result is accurate to 1e-4. Outcomes vary the most around one half, so elsewhere smaller differences are
+    found.
 
     Args:
         seeds: n, >= 0.

@@ -50,7 +50,10 @@ class PerformanceProfile:
         return np.minimum(self.shares + self.reach, 1)
 
     def at(self, thresholds: Values) -> Floats:
-        """Return the share of values that are better than each threshold; equal ones aren't."""
+        """Return the share of values that are better than each finite threshold; equal ones aren't.
+
+        The share is the mean over cells. The method's infinite values count as better, or worse, than any threshold.
+        """
         side: Literal["left", "right"] = "right" if self.higher_is_better else "left"
         return np.asarray(self.shares[np.searchsorted(self.thresholds, np.asarray(thresholds), side=side)])
 

@@ -66,7 +66,7 @@ def as_published(solved_at: Values, sparsity_error: Values, seeds: int) -> AsPub
 
     Args:
         solved_at: iterations to success of the solved seeds.
-        sparsity_error: of the solved seeds.
+        sparsity_error: of the solved seeds; above 1/2, it counts as 1/2.
         seeds: the number of all seeds.
 
     Raises:

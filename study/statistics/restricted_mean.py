@@ -33,7 +33,7 @@ class RestrictedMeans:
 
     Args:
         mean: the area under the survival curve up to that time; shape [samples].
-        standard_error: by Greenwood's formula; NaN where no trial was solved by then; shape [samples].
+        standard_error: by Greenwood's formula; NaN where no trial was solved before that time; shape [samples].
         interval: of the distribution's mean, for any distribution; between zero and that time; shape [samples, 2], low
             and high.
     """
@@ -70,12 +70,13 @@ def restricted_means(
         confidence: in (0, 1).
 
     Returns:
-        NaN for a sample without trials, and where the curve is not known up to `until`, because the trials end before
-        and not all are solved.
+        NaN for a sample without trials, and where the curve is not known up to `until`, because all trials end before
+        and one of the last to end is censored. The standard error is also NaN if no trial is solved before `until`.
 
     Raises:
         ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, `until` is not positive and finite,
-            the confidence is out of range, lengths differ, or sizes don't add up to the number of times.
+            the confidence is out of range, lengths differ, an array has several axes, or sizes are negative or don't
+            add up to the number of times.
 
     Example:
         >>> times, solved = [10, 20, 30, 50, 50, 40], [True, True, True, False, False, True]

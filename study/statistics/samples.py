@@ -111,7 +111,7 @@ def log_gaps(values: Floats, sizes: Ints, centres: Floats, floors: Floats | None
         values: the values of all samples: positive, or >= 0 with floors.
         sizes: the number of values of each sample, > 0.
         centres: the means of the samples.
-        floors: a positive number for each sample, which replaces lesser values in the logarithm.
+        floors: for each sample, a positive number up to half its mean, which replaces lesser values in the logarithm.
 
     Example:
         >>> log_gaps(np.array([1.0, 4.0]), np.array([2]), np.array([2.5])).round(6).tolist()

@@ -21,7 +21,8 @@ def largest_size(numbers: Sequence[float]) -> float:
 def unit_size(numbers: Sequence[float]) -> float:
     """Return the size that sets the unit of all numbers: the estimate's, or else the largest finite one.
 
-    The largest counts if it is over 100 times the estimate, or if the estimate isn't finite.
+    The largest counts if it is over 100 times the estimate, or if the estimate isn't finite. Without a finite number,
+    the size is 0.
 
     Example:
         >>> unit_size((850.0, 121.0, 3761.0)), unit_size((0.0, -3000.0, 2000.0))
@@ -108,7 +109,7 @@ def format_numbers(
 ) -> str:
     """Format an estimate and its interval in brackets, rounded to one place and in one unit.
 
-    NaN becomes ``nan``, and infinity ``∞``.
+    Thousands are separated by commas. NaN becomes ``nan``, and infinity ``∞``, both without the unit.
 
     Args:
         numbers: the estimate and the ends of its interval.

@@ -97,10 +97,13 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
 
     Raises:
         InputError: if the study can't be trained here (`Run.refuse`), or the user's settings have mistakes (nothing was
-            started then); or if a newer package wrote one of the study's files.
+            started then); if a newer package wrote one of the study's files; or if the record of a search belongs to
+            another one, or no suggestion of it can be trained.
         BusyError: if another process runs the study, or takes it over.
         StoreError: if the store can't be read or written, or stays away longer than the option `patience_s`.
         ClusterError: if Ray is needed, but can't be started or has no room.
+        StudyError: if the report can't be written.
+        OSError: if the cache of code can't be written, or a process that trains or prepares can't be started.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -189,8 +192,10 @@ class Run:
     def locked(self) -> Iterator[None]:
         """Hold the study's lock, begin an attempt, and store the study's file and code; warn if the code has changed.
 
+        In a job, its submitted files are stored, too. The warning is printed only if stored results are discarded.
+
         Raises:
-            BusyError: if another process holds the lock.
+            BusyError: if another process holds the lock, or takes the study over.
             StoreError: if the store can't be read or written.
             InputError: if a newer package wrote one of the study's files.
         """
@@ -228,7 +233,8 @@ class Run:
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
             BusyError: if another driver has taken the study over.
-            InputError: if a newer package wrote one of the study's files, or no suggestion of a search can be trained.
+            InputError: if a newer package wrote one of the study's files; or if the record of a search belongs to
+                another one, or no suggestion of it can be trained.
         """
         while True:
             before = self.plan
@@ -243,10 +249,13 @@ class Run:
     def conclude(self) -> Ending:
         """Print a finished study's results, and return the ending; report and publish unless both are current.
 
+        In a notebook, only failures are printed.
+
         Raises:
             StoreError: if the store can't be read or written, or stays away too long.
             BusyError: if another driver has taken the study over.
             InputError: if a newer package wrote one of the study's files.
+            StudyError: if the report can't be written.
         """
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
@@ -262,11 +271,14 @@ class Run:
         """Prepare the check that a training function's results don't depend on the order of trials.
 
         Yields:
-            A function to call before training, which concludes the check (`study.driver.order_check`).
+            A function to call before training, which concludes the check (`study.driver.order_check`); a no-op if
+            there is nothing to check.
 
         Raises:
             InputError: if the code can't be unpacked.
             StoreError: if the verdict can't be written, or the store stays away too long.
+            BusyError: if another driver has taken the study over.
+            OSError: if the cache of code can't be written.
         """
         from study.driver.order_check import checking_order
 
@@ -280,9 +292,10 @@ class Run:
         The cluster outlives the publisher, because Ray ends the process if another thread uses it after its shutdown.
 
         Raises:
-            InputError: if no engine trains a cell.
+            InputError: if no engine trains a cell, or a newer package wrote one of the study's files.
             ClusterError: if Ray is needed, but can't be started or has no room.
             StoreError: if the store can't be read, or stays away too long.
+            OSError: if a process that trains or prepares can't be started.
         """
         from study.driver.resources import first_workers  # imported late: engines and Ray take seconds to import
 
@@ -304,12 +317,13 @@ class Run:
         """Train the pending trials and those that follow from them; store and publish results as they come.
 
         Returns:
-            True if training came to its end, False if it was stopped.
+            True if training came to its end, or failed trials ended it early; False if it was stopped.
 
         Raises:
-            InputError: if no engine trains a cell.
+            InputError: if no engine trains a cell, or as for `extend`.
             ClusterError: if Ray is needed, but can't be started or has no room.
             StoreError: if the store can't be read or written, or stays away too long.
+            BusyError: if another driver takes the study over while the plan is extended.
         """
         formed = self.resources.form(pending, self.folder, self.console)
         self._stop, options = threading.Event(), self.options
@@ -380,7 +394,9 @@ class Run:
         return formed.bundles, formed.shares
 
     def publish(self, finished: bool) -> StudyResults:
-        """Report and publish the study's results, if any trial is done, and return them.
+        """Report, publish and print the study's results, if any trial is done, and return them.
+
+        In a notebook, only failures are printed.
 
         Args:
             finished: True if training came to its end; if it was stopped, a store that is away isn't waited for.
@@ -389,6 +405,7 @@ class Run:
             BusyError: if another driver has taken the study over.
             StoreError: if the store can't be read or written, or stays away too long.
             InputError: if a newer package wrote one of the study's files.
+            StudyError: if the report can't be written.
         """
         patience_s = self.options.patience_s if finished else 0.0
         if (reason := self._taken_over(patience_s)) is not None:
@@ -443,7 +460,7 @@ class Run:
 
 
 def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Console) -> list[Trial]:
-    """Return the trials without a result, after adopting results from other studies of the store.
+    """Return the trials that lack a result or failed, after adopting results from other studies of the store.
 
     A trial that was stopped early has a result only if the study prunes trials.
 
@@ -455,7 +472,8 @@ def find_missing(plan: Plan, folder: StudyStore, options: Options, console: Cons
 
     Raises:
         StoreError: if the store can't be read or written, or the study is gone from it.
-        InputError: if a newer package wrote one of the study's files.
+        InputError: if a newer package wrote one of the study's files, or another study's curves, weights or files of
+            trials can't be adopted.
         BusyError: if another driver has taken the study over.
     """
     store, first_notice = Store(options.root), len(folder.notices)

@@ -159,7 +159,8 @@ def find_setting(name: str) -> str | None:
     """Return a setting's value from the environment, or else from the files; None if neither has it.
 
     Raises:
-        InputError: if the files have mistakes, or the value may not be used (see `confirmed`).
+        InputError: if a file can't be read or has mistakes, even if the environment has a value; or if the value may
+            not be used (see `confirmed`).
     """
     setting = load_settings().get(name)
     return os.environ.get(ENVIRONMENT[name]) or (None if setting is None else confirmed(name, setting))

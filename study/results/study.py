@@ -97,7 +97,9 @@ def finding_of(results: StudyResults) -> str:
 
 
 def results_as_json(results: StudyResults) -> dict[str, Any]:
-    """Return a study's results as JSON data: cells with the columns of cells.csv, missing values as null.
+    """Return a study's results as JSON data: its finding, counts, notes, failures, adoptions, claims and cells.
+
+    Claims and cells have the columns of claims.csv and cells.csv, with null for missing values.
 
     Raises:
         StoreError: if the log of adoptions can't be read.
@@ -137,10 +139,11 @@ def write_study_report(
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if a trial or statistic doesn't exist, the trial's weights aren't stored, or a file that no report
-            has written would be overwritten.
+        InputError: if a trial or statistic doesn't exist, several trials' ids begin with `trial`, the trial's weights
+            aren't stored, a file that no report has written would be overwritten, or a newer package wrote a file.
         ReportError: if a part of the report failed; all others are written.
         StudyError: if the store can't be read, or the folder can't be written.
+        ValueError: if the results have no row, as those of a search without a suggestion.
     """
     links, into = tracking.links(tracking_uri, results.name), folder or own_folder(results.folder)
     files = _write_files(results, into, formats, links, trial, columns)
@@ -189,13 +192,15 @@ class WrittenReport:
 
 
 def write_and_keep(results: StudyResults, into: Path, folder: StudyStore, *, tracking_uri: str | None) -> WrittenReport:
-    """Write a study's report into the folder that `report_folder` yielded; store and return it with its mark.
+    """Write a study's report into the folder that `report_folder` yielded; store it with its mark, and return both.
 
-    Failed parts are recorded in `results.parts`. A report with failed parts gets no mark, so the next run rewrites it.
+    Failed parts are recorded in `results.parts`. The mark of a report with failed parts isn't stored, so the next run
+    rewrites it.
 
     Raises:
         OSError: if a written file can't be read again.
-        StudyError: if `folder.check` fails, or the report can't be written.
+        StudyError: if `folder.check` fails, the store can't be read or written, or the report can't be written.
+        ValueError: if the results have no row.
     """
     folder.check()
     links = tracking.links(tracking_uri, results.name)
@@ -234,7 +239,10 @@ def _mark(results: StudyResults, links: PageLinks | None) -> str:
 
 @contextmanager
 def report_folder(folder: StudyStore) -> Iterator[Path]:
-    """Yield the folder to write a study's report into: its own, or a temporary one for an object store."""
+    """Yield the folder to write a study's report into: its own, or a temporary one for an object store.
+
+    The folder may not exist yet. A temporary one is deleted at the end.
+    """
     if folder.path is not None:
         yield folder.path / "report"
         return
@@ -251,18 +259,19 @@ def assemble_report(
     has_files_beside: bool = False,
     columns: Sequence[str] = (),
 ) -> Report:
-    """Assemble the report of a study.
+    """Assemble the report of a study; parts that fail are recorded in `results.parts`, and left empty.
 
     Args:
         results: the study and its results so far.
         links: links to MLflow; None for no links.
-        trial: as for `write_study_report`.
+        trial: as for `write_study_report`; checked only if `with_trials`.
         with_trials: include learning curves, gates and weights.
         has_files_beside: include links to files of trials.
         columns: as for `write_study_report`.
 
     Raises:
-        InputError: if the trial doesn't exist, its weights aren't stored, or a newer package wrote a file.
+        InputError: if the trial doesn't exist, several trials' ids begin with `trial`, its weights aren't stored, or a
+            newer package wrote a file.
         StoreError: if the store can't be read.
     """
     spec = results.plan.spec
@@ -345,7 +354,7 @@ def _originals(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def sync(results: StudyResults, tracking_uri: str) -> int:
-    """Publish the trials that MLflow lacks or has with other values, and attach the report.
+    """Publish the trials that MLflow lacks or has with other values; write the report, store it and attach it.
 
     Args:
         results: the study and its results so far.
@@ -355,7 +364,8 @@ def sync(results: StudyResults, tracking_uri: str) -> int:
         The number of published trials.
 
     Raises:
-        TrackingError: if the server can't be reached, or refuses a request.
+        TrackingError: if the server can't be reached, or refuses a request; also if a file of the report or of a trial
+            can't be read or copied.
         ReportError: if a part of the report failed; everything else is published.
         StudyError: if the store can't be read, or the report can't be written.
     """

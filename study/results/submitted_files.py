@@ -13,7 +13,7 @@ from study.store import StudyStore
 
 
 def submitted_files(spec: Spec) -> dict[str, bytes]:
-    """Return the files of a study's code and data, by their paths relative to the study's file."""
+    """Return the files of a study's code and data, by their paths relative to a job's study file."""
     files = {} if spec.source_code is None else dict(spec.source_code.files)
     for data in spec.source_data:
         files |= data.beside

@@ -15,7 +15,7 @@ _MOST_LINKED = 6
 
 
 def trial_named(folder: StudyStore, text: str) -> str:
-    """Return the id of a trial by its first letters, also of a running trial.
+    """Return the id of a trial by its first letters, also of a running trial that has files.
 
     Args:
         folder: the study's part of the store.
@@ -56,15 +56,17 @@ def linked_files(folder: StudyStore) -> dict[str, list[str]]:
 
 
 def local_files(folder: StudyStore, trial_id: str, into: Path | None = None) -> dict[str, Path]:
-    """Return the paths of a trial's files on this machine, by their names in the trial's folder.
+    """Return the paths of a trial's files on this machine, by their names in the trial's folder; copy them if asked.
 
     Args:
         folder: the study's part of the store.
         trial_id: the trial.
-        into: the folder to copy the files to; None for their paths in the store, which must be a folder then.
+        into: the folder to copy the files to, replacing files of these names; None for their paths in the store, which
+            must be a folder then.
 
     Raises:
-        InputError: if `into` is None and the store is an object store.
+        InputError: if `into` is None and the store is an object store, or a file has a name that isn't valid on every
+            system.
         OSError: if a file can't be written to `into`.
         StoreError: if the store can't be read.
     """
@@ -98,7 +100,8 @@ def read_log(folder: StudyStore, trial_id: str) -> str:
 def follow_log(folder: StudyStore, trial_id: str) -> Iterator[str]:
     """Yield a trial's output so far, then its new output until the trial or the study's run has ended.
 
-    In an object store, a running trial's log is complete up to its last checkpoint.
+    If the log was replaced, all of it is yielded, after ``[...]``. In an object store, a running trial's log is
+    complete up to its last checkpoint.
 
     Raises:
         InputError: if a newer package wrote one of the results.

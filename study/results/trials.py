@@ -42,7 +42,7 @@ class Exhibits:
     Args:
         learning: learning curves of some rows.
         gates: gates of some rows with gated units.
-        weights: weights of one trial; None if no trial has any.
+        weights: weights of one trial; None if no trial was chosen, or its weights aren't stored.
     """
 
     learning: Sequence[LearningCurve]
@@ -68,7 +68,7 @@ def exhibits(
         table: the trials' results.
         metrics: the metrics that the trials report.
         trial_id: the id, or its first letters, of the trial whose weights are shown; None for a typical solved trial:
-            the trial with the median solved-at in the cell with the highest success rate.
+            the trial with the median solved-at in the cell with the highest success rate, or none if none was solved.
         bounds_of: returns a cell's success criterion, by metric; empty if it has none.
 
     Raises:
@@ -100,7 +100,10 @@ def exhibits(
 
 
 def choose_rows(rows: ResultRows, most: int = MOST_ROWS) -> list[int]:
-    """Return the rows with a trial that ended, or those of a grid of panels if they are more than `most`."""
+    """Return the rows with a trial that ended, or those of a grid of panels if they are more than `most`.
+
+    Trials that failed or were stopped early don't count.
+    """
     ended = rows.ended()
     return ended if len(ended) <= most else series.panel_rows(rows, _ACROSS, most // _ACROSS)
 

@@ -66,15 +66,18 @@ def _file(spec: Spec, record: Record) -> str:
 
 
 def winner_cells(spec: Spec, record: Record) -> list[Cell]:
-    """List the cells to confirm, sorted by the first objective; empty before they are chosen."""
+    """List the cells to confirm, the best by the first objective first; empty before they are chosen."""
     space = Space(spec)
     return [space.cell(record.candidates[number].params) for number in record.winners or ()]
 
 
 def winner_file(spec: Spec, winner: Candidate) -> str:
-    """Return the text of a candidate's study file, with its fresh seeds and only the settings that have an effect.
+    """Return the text of a candidate's study file, with fresh seeds and only the settings that have an effect.
 
     If its conditions leave hyperparameters out of calls, the file has these conditions, with a valid value for each.
+
+    Raises:
+        ValueError: if the candidate's values make no valid cell.
     """
     space, seeds = Space(spec), planned_seeds(spec)
     cell = space.cell(winner.params)

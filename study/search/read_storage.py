@@ -46,7 +46,11 @@ class OptunaTrial:
 
     @property
     def seed(self) -> int | None:
-        """The seed, from a parameter or else a user attribute with a seed's name; None if missing or not an int."""
+        """The value of the first name of `SEEDS` that a parameter or a user attribute has; None if it isn't an int.
+
+        Parameters take precedence over attributes of the same name. The name of a parameter is its part after the last
+        dot. The seed is None, too, if there is no such name.
+        """
         given = {**self.attributes, **{name.rpartition(".")[2]: value for name, value in self.params.items()}}
         seed = next((given[name] for name in SEEDS if name in given), None)
         return seed if type(seed) is int else None
@@ -83,7 +87,8 @@ def read_optuna_study(storage: str, name: str | None = None) -> OptunaStudy:
         name: the study's name; None for the only one.
 
     Raises:
-        InputError: if the storage or study doesn't exist or can't be read, or if no trial has parameters.
+        InputError: if the storage or study doesn't exist or can't be read; if `name` is None and the storage has
+            several studies; or if no completed trial (without completed ones, no trial) has parameters.
     """
     with _opened(storage) as opened:
         names = sorted(optuna.get_all_study_names(opened))

@@ -49,7 +49,7 @@ class Space:
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters, by name."""
+        """The parameters, by name: ``model``, if there are several, and all ranges."""
         names = [model.name for model in self.spec.model_tables]
         parameters = [Parameter(MODEL, MODEL, choices=tuple(names))] if len(names) > 1 else []
         for model in names:

@@ -30,7 +30,7 @@ _SCALARS = (type(None), bool, int, float, str)
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Suppress the warnings and log lines of Optuna and its libraries."""
+    """Suppress all Python warnings, and the log lines of Optuna."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:
@@ -86,7 +86,7 @@ class Suggestions:
                 self._study.tell(number, state=TrialState.FAIL)
 
     def repeat(self, record: Record) -> bool:
-        """Repeat the calls of a record; return True if the suggestions were the same."""
+        """Repeat the calls of a record up to the first other suggestion; return True if all were the same."""
         for number in range(record.rounds):
             candidates = record.of_round(number)
             for candidate in candidates:
@@ -120,6 +120,8 @@ def resume(space: Space, search: Search, record: Record) -> tuple[Suggestions, b
 
 def frozen(candidate: Candidate, space: Space, distributions: dict[str, BaseDistribution]) -> FrozenTrial:
     """Convert a candidate to an Optuna trial.
+
+    Its state is failed if it makes no valid cell, complete with values, and running otherwise.
 
     Args:
         candidate: the candidate.

@@ -55,7 +55,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
 
 
 def pack_archive(files: Mapping[str, bytes]) -> bytes:
-    """Return files as the bytes of an archive; the same files give the same bytes."""
+    """Return files as the bytes of an archive; with the same ZIP library, the same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(files):

@@ -61,8 +61,8 @@ def import_string_of(called: Any, folder: Path) -> tuple[str, Path | None]:
 def module_text(called: Any) -> str:
     """Return the text of a module with a notebook's function or class and everything that it uses.
 
-    This includes imports, functions, classes and literals of the notebook: numbers, strings, bytes, True, False, None,
-    and lists, tuples, dicts and sets of these.
+    This includes imports, functions, classes and literals of the notebook: finite numbers, strings, bytes, True, False,
+    None, and lists, tuples, dicts and sets of these.
 
     Raises:
         InputError: if the object uses anything else, or its source isn't available.

@@ -126,8 +126,8 @@ def included_files(patterns: Sequence[str], roots: Sequence[Path]) -> dict[str, 
         Contents by path relative to that folder; of a matched folder, all its files (`files_in`).
 
     Raises:
-        InputError: if a pattern is invalid or absolute, leads out of the folder or matches nothing, or as `read_files`
-            raises.
+        InputError: if a pattern is invalid or absolute, leads out of the folder or matches nothing, or as `files_in`
+            and `read_files` raise.
     """
     files: dict[str, bytes] = {}
     for pattern in patterns:

@@ -72,8 +72,8 @@ class CodeFolder:
         folder is active already.
 
         Raises:
-            InputError: if the process has imported an installed module with the name of one of the folder's modules.
-                No folder is active then.
+            InputError: if one of the folder's modules has a name of this package (`study`, `tasks`, `units`), or of a
+                module of Python or of an installed package that the process has imported. No folder is active then.
         """
         global _active
         with _lock:

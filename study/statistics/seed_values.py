@@ -124,7 +124,7 @@ class Block:
 
     Args:
         places: the places of the samples.
-        values: shape [samples, seeds], with the seeds in order; NaN where a sample lacks a seed.
+        values: shape [samples, seeds], with the seeds in the order of their `repr`; NaN where a sample lacks a seed.
     """
 
     places: tuple[int, ...]

@@ -27,7 +27,8 @@ def shared_rate_interval(values: Floats, *, is_nested: bool = False, confidence:
     effective number of trials follows from 1/m(p) = 1/n + r_a(p) (Σ n_i²/n² - 1/n) + r_b(p) (Σ n_j²/n² - 1/n), where
     n_i of the n trials have seed i of a source. Two trials that share only a seed of a source with the share s have the
     correlation r(p) = (Φ₂(h, h; s) - p²)/(p (1 - p)), with h = Φ⁻¹(p) and the bivariate normal distribution Φ₂. With
-    fewer seeds than `variance_shares` needs, m is the smaller of the sources' numbers of seeds.
+    fewer seeds or pairs than `variance_shares` needs, m is the smaller of the sources' numbers of seeds (nested, the
+    first source's).
 
     Source: effective numbers of trials in Clopper and Pearson's interval: Korn & Graubard, Survey Methodology 24 (1998)
     193-201.

@@ -60,8 +60,9 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
     Chernoff's bound, 2 min over t >= 0 of Π (1 + exp(-2 t d))/2, which is 2^(1 - n) if all n differences have one sign.
     With more than 2,048 seeds, neighbours are flipped together.
 
-    The interval holds the m that are not rejected. Its ends are quantiles of the subsets' means, and it excludes 0
-    exactly where p <= 1 - confidence.
+    The interval holds the m that are not rejected. Its ends are quantiles of the subsets' means. It is infinite if
+    2/(1 + s) > 1 - confidence, as with fewer than six seeds at 95%. A finite interval excludes 0 exactly where
+    p <= 1 - confidence.
 
     Source: Fisher, The Design of Experiments (1935), 21; the interval: Hartigan, JASA 64 (1969) 1303-1317.
 
@@ -70,8 +71,7 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
         confidence: in (0, 1).
 
     Returns:
-        The estimate; None without differences. Its interval is infinite where no subset's mean is an end: with fewer
-        than six seeds at 95%, and with more than 15 at more than 99.99%.
+        The estimate, its interval and the p-value; None without differences.
 
     Raises:
         ValueError: if a difference is NaN or infinite, or the confidence is out of range.

@@ -33,9 +33,9 @@ def beta_mean_intervals(
 
         l(μ, φ) = n (log Γ(φ) - log Γ(μφ) - log Γ((1-μ)φ)) + (μφ - 1) Σ log y + ((1-μ)φ - 1) Σ log(1 - y).
 
-    For a value at 0 or at `upper`, one of the logarithms is infinite. Its argument is replaced by a sixteenth of the
-    spacing of float32 below 1 or, if it is less, of the distance from that end to the nearest other value. The
-    distribution: Madsen & Johansen, ICLR 2020, appendix.
+    For a value x at 0 or at `upper`, one of the logarithms is infinite. There, the distance of x from that end is
+    replaced by a sixteenth of the spacing of float32 below 1 or, if it is less, of the distance from that end to the
+    nearest other value. The distribution: Madsen & Johansen, ICLR 2020, appendix.
 
     Args:
         values: the values of all samples, one sample after another; in [0, upper], such as sparsity errors, for which
@@ -46,8 +46,8 @@ def beta_mean_intervals(
 
     Returns:
         Shape [samples, 2], low and high. NaN for fewer than two values, equal values (to six digits), a value above
-        `upper` (as unbounded weights have), and where the interval wouldn't contain the sample mean (many values at an
-        end): no beta distribution describes those.
+        `upper` (as unbounded weights have), and where the likelihood has no maximum or the interval wouldn't contain
+        the sample mean (many values at an end): no beta distribution describes those.
 
     Raises:
         ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
@@ -100,10 +100,11 @@ class BetaLikelihood:
         """Compute the likelihoods' coefficients from the samples.
 
         Args:
-            y: values in [0, 1], not all 0 or all 1 in a sample.
+            y: values in [0, 1], not all equal in a sample.
             complements: 1 - y.
             sizes: the number of values of each sample.
-            spacing: the distance from an end below which a value can't be distinguished from it.
+            spacing: the distance from an end below which a value can't be distinguished from it. Values at an end are
+                replaced as in `beta_mean_intervals`.
         """
         mean, mean_complement = samples.means(y, sizes), samples.means(complements, sizes)
         gap = samples.log_gaps(y, sizes, mean, _least(y, sizes, spacing))

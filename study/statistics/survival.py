@@ -119,7 +119,8 @@ def log_rank(samples: Sequence[tuple[Values, Flags]]) -> LogRank | None:
             trials has no effect.
 
     Returns:
-        None if nothing can be compared: fewer than two samples, or nothing solved while two are at risk.
+        None if nothing can be compared: at no time are two samples at risk and some, but not all, of the trials at risk
+        solved.
 
     Raises:
         ValueError: if a time is negative or not finite, a flag is neither 0 nor 1, or lengths differ.

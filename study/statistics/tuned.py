@@ -93,8 +93,8 @@ def tuned_difference(
     spread comes from pseudo-values: the estimate plus (n - 1) times its fall if a seed is dropped and all halves choose
     again. The interval is that of `sign_flip` of the pseudo-values, with one change: the end on the side where a method
     is better moves outward by half of that method's optimism. The optimism is the best mean over all seeds minus the
-    mean x. p is that of sign flips about the moved ends, and the interval excludes 0 exactly where p <= 1 - confidence.
-    With one value for each method, the test is `sign_flip`.
+    mean x. p is that of sign flips about the moved ends, and a finite interval excludes 0 exactly where
+    p <= 1 - confidence. With one value for each method, the test is `sign_flip`.
 
     The shift of the ends is a compromise, chosen by simulation. Without it, a method with several nearly equal values
     loses too often, since its halves choose inferior values.
@@ -108,7 +108,8 @@ def tuned_difference(
         second: outcomes, shape [seeds, values of the second method's hyperparameter], with the same seeds in the same
             rows.
         higher_is_better: whether a greater outcome is better. An outcome may be infinite, as the worst possible one.
-            Then all outcomes of both methods are replaced by their ranks, as shares in (0, 1], 1 for the greatest.
+            Then all outcomes of both methods are replaced by their ranks (for ties, the mean rank), divided by the
+            number of outcomes.
         splits: the number of ways to halve the seeds, > 0; a value can win 2 splits times.
         confidence: in (0, 1).
 
@@ -118,8 +119,8 @@ def tuned_difference(
         without it.
 
     Raises:
-        ValueError: if an outcome is infinite as the best, shapes don't match, or the confidence or the number of splits
-            is out of range.
+        ValueError: if an outcome is infinite as the best, outcomes aren't matrices with columns, their numbers of seeds
+            differ, or the confidence or the number of splits is out of range.
 
     Example:
         >>> seeds = np.arange(12.0)[:, None]
@@ -181,8 +182,8 @@ def tuned_test(first: CrossFit, second: CrossFit, *, confidence: float = 0.95) -
     """Test the difference of two cross-fitted methods in each of several studies; a greater value is better.
 
     Args:
-        first: the first method.
-        second: the second method, with the same halves.
+        first: the first method; each seed must have a value.
+        second: the second method, likewise, with the same seeds and halves.
         confidence: in (0, 1).
 
     Returns:
@@ -236,7 +237,8 @@ def cross_fit(values: Floats, halves: Floats) -> CrossFit:
     """Evaluate each seed at the values of a hyperparameter that are chosen by the halves without it.
 
     Args:
-        values: shape [..., seeds, values of the hyperparameter]; a greater one is better; NaN where there is none.
+        values: shape [..., seeds, values of the hyperparameter], finite; a greater one is better; NaN where there is
+            none.
         halves: shape [halves, seeds], from `halved`.
 
     Returns:

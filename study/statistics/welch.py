@@ -78,8 +78,8 @@ def contrast(
         confidence: in (0, 1).
 
     Returns:
-        The estimate; None without samples, if a sample has fewer than two values, or if all values of each sample are
-        equal.
+        The estimate; None without samples, if a sample has fewer than two values, or if V is 0, as for samples of equal
+        values.
 
     Raises:
         ValueError: if the confidence is out of range.

@@ -53,7 +53,7 @@ def open_results(where: str, data: bytes, columns: list[str] | None) -> Results:
         InputError: if a newer package wrote it.
         StoreError: if an earlier package wrote it, and it can't be converted to the current format.
         UnbelievableError: if this package didn't write it, or its columns don't match the current version.
-        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file.
+        Exception: another of `UNREADABLE`, if the bytes aren't a complete Parquet file with valid metadata.
     """
     file = open_parquet(where, data, "results")
     digest = hashlib.blake2b(data, digest_size=16).digest()
@@ -97,7 +97,7 @@ def check_rows(results: pa.Table) -> None:
 
     Raises:
         UnbelievableError: if a row is invalid.
-        Exception: an error of `complaint` for values that it can't decode.
+        Exception: an error of `complaint`, for values that it can't decode or a missing column.
     """
     reason = complaint(results)
     if reason is not None:

@@ -22,16 +22,16 @@ _BY_CRITERION = ("outcome", "threshold", "criterion", "solved_at_iteration")
 def one_a_trial(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     """Return one row per trial: a result, else a trial stopped early, else a failure; the first in case of a tie.
 
-    The rows keep the order of the files.
+    The rows keep the order of the files. Two results of a trial by one engine and kind of device must be equal, except
+    for training time and, if their criteria differ, the judgement.
 
     Args:
         tables: the rows of each file; at least one.
         names: names of the files, for errors.
 
     Raises:
-        ConflictError: if another result of a trial differs from the returned one, though one engine and kind of device
-            gave both.
-        ValueError: if tables with different columns can't be joined, since a value's JSON can't be decoded.
+        ConflictError: if another result of a trial differs from the returned one where they must be equal.
+        ValueError, TypeError, OverflowError: an error of `unified`, if tables with different columns can't be joined.
     """
     table = unified(tables)
     if pc.count_distinct(table["trial_id"]).as_py() == len(table):

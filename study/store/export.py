@@ -166,6 +166,8 @@ def _is_single(key: str) -> bool:
 def unpack_export(file: Path, into: Path) -> Export:
     """Check a ZIP file that `write_export` wrote, and unpack it.
 
+    Each digest is checked when its file is unpacked, so files may remain in the folder after an error.
+
     Args:
         file: the file.
         into: an empty folder, in which a folder with the study's name is made.
@@ -175,7 +177,7 @@ def unpack_export(file: Path, into: Path) -> Export:
 
     Raises:
         InputError: if the file doesn't exist, isn't an export, was damaged or changed, or is from a newer package.
-        StudyError: if it can't be unpacked there (a `StoreError`).
+        StoreError: if it can't be unpacked there.
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}")

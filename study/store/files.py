@@ -91,11 +91,12 @@ def read_table(where: str, file: pq.ParquetFile, kind: str, columns: list[str] |
         where: the file's address, for errors.
         file: the file, as `open_parquet` returned it.
         kind: ``results``, ``curves`` or ``weights``.
-        columns: columns to read; None for all.
+        columns: columns to read; None for all. A column that the file lacks is left out.
 
     Raises:
         StoreError: if an earlier version's table can't be converted to the current format.
-        Exception: another of `UNREADABLE`, if the data are damaged or lack a column.
+        KeyError: if an earlier version's table, once converted, lacks a column.
+        Exception: another of `UNREADABLE`, if the data are damaged.
     """
     version = version_of(where, file.metadata.metadata)
     if formats.is_unchanged(columns, version):

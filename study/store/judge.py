@@ -43,7 +43,8 @@ class _Rule:
 def judged(results: pa.Table, criterion: Criterion, curves_of: CurvesOf, solved_at_of: SolvedAtOf = dict) -> pa.Table:
     """Return results with outcome, criterion and iteration of solving according to a criterion and their metrics.
 
-    Diverged, failed and stopped trials keep their outcomes. A trial's curve shows when it was solved.
+    Diverged, failed and stopped trials keep their outcomes. A trial's curve shows when it was solved; the iteration is
+    null if neither the cache nor a curve with all metrics of the criterion shows it.
 
     Args:
         results: rows of trials, which another criterion may have judged. If references set the criterion, pass all

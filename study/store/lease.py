@@ -72,12 +72,14 @@ class Lease(StudyLock):
     def acquire(self, notify: Callable[[str], None]) -> None:
         """Acquire the lock, and start renewing it.
 
+        If the object names a holder, watch it for up to `dead_after_s` seconds, and take over unless it is renewed.
+
         Args:
             notify: called with a sentence if an earlier holder must be watched first, and on a takeover.
 
         Raises:
             BusyError: if another process holds it.
-            StoreError: if the store can't be reached, or its server ignores conditional writes.
+            StoreError: if the store can't be reached, refuses the request, or ignores conditional writes.
             InputError: if the bucket doesn't exist.
         """
         watched, since = b"", 0.0
@@ -104,7 +106,7 @@ class Lease(StudyLock):
         self._thread.start()
 
     def release(self) -> None:
-        """Release the lock if it isn't lost; if the store is away, another process takes it over later."""
+        """Stop renewing the lock, and free it unless it is lost; if the store fails, another process takes it over."""
         self._released.set()
         if self._thread.ident is not None:
             self._thread.join()

@@ -297,10 +297,10 @@ class LocalFolder(Folder):
                 Path(folder).rmdir()
 
     def move(self, key: str, to: str) -> bool:
-        """Rename a file, replacing `to`; return False if it doesn't exist (any more).
+        """Rename a file, replacing `to` and making its folder; return False if it doesn't exist (any more).
 
         Raises:
-            StoreError: if the file system fails.
+            StoreError: if the file system fails, or this folder doesn't exist.
         """
         with explained(self.path / key, "set aside"):
             (self.path / to).parent.mkdir(exist_ok=True)
@@ -322,7 +322,7 @@ class LocalFolder(Folder):
 
         Raises:
             BusyError: if another process holds it, or deleted the study just now.
-            StoreError: if it can't be opened, or isn't a lock file.
+            StoreError: if it can't be opened or written, or isn't a lock file.
         """
         path = self.path / "lock"
         with explained(self.path, "make the folder"):
@@ -359,8 +359,8 @@ class LocalFolder(Folder):
     def holder(self) -> str | None:
         """Describe the process that holds the file ``lock``; None if none does.
 
-        A process removes its name from the file at its end. Only if there is a name does this method try the lock,
-        which it then holds for an instant: so it never blocks a process that takes a free lock.
+        A process removes its name from the file at its end. This method tries the lock only if there is a name. If the
+        holder was killed, it then holds the lock for an instant, in which `lock` raises BusyError in another process.
 
         Raises:
             StoreError: if the file system fails.

@@ -13,7 +13,8 @@ def merge(study: StudyStore, other: StudyStore, source: str) -> int:
     """Copy the trials that a study lacks, with their learning curves and weights.
 
     If the study has no trial of a pack, the pack is copied unchanged, with its failed trials. Of other packs, only
-    missing trials that have a result are copied. Call it with the lock held. If interrupted, call it again.
+    trials that were trained to their end are copied, with their files, if the study has no result or early stop of
+    them. Call it with the lock held. If interrupted, call it again.
 
     Args:
         study: the study's store.
@@ -21,12 +22,14 @@ def merge(study: StudyStore, other: StudyStore, source: str) -> int:
         source: name of the other store in messages and in the provenance.
 
     Returns:
-        The number of trials that gained a result.
+        The number of trials that gained a result or an early stop.
 
     Raises:
         ConflictError: if one engine and kind of device gave a trial two different results; nothing is copied.
-        InputError: if a newer package wrote one of the files.
+        InputError: if a newer package wrote one of the files, or a trial's file has a name that isn't valid on every
+            system.
         StoreError: if a file can't be read or written.
+        StudyError: if `study.check` fails.
     """
     before = study.read_results()
     try:

@@ -147,7 +147,7 @@ class ObjectFolder(Folder):
         """Return the folder of that name directly below this one.
 
         Raises:
-            InputError: if the name leads elsewhere.
+            InputError: if the name is empty or leads elsewhere, or has a slash, a backslash or a control character.
         """
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
             raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")

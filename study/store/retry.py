@@ -35,8 +35,8 @@ def patiently(act: Callable[[], T], patience_s: float) -> Generator[Event, None,
 
     Raises:
         StoreAwayError: the last one, once `patience_s` is over.
-        GeneratorExit: if the caller closes the generator during a pause, after the last try.
-        Exception: any other error of `act`, at once.
+        GeneratorExit: if the caller closes the generator during a pause, and the last try succeeds.
+        Exception: any other error of `act`, at once, and any error of that last try.
 
     Example:
         >>> list(patiently(lambda: print("stored"), 600.0))

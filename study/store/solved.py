@@ -19,7 +19,7 @@ def solved_cells(
 ) -> Iterator[tuple[Cell, Sequence[int]]]:
     """Yield each cell that has solved trials, with the iterations at which they were solved.
 
-    A trial with two results counts twice.
+    A trial with two results counts twice. A solved trial without an iteration is left out.
 
     Args:
         files: the study's files.

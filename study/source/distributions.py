@@ -13,6 +13,9 @@ from study.plugins.import_string import ImportString
 def distribution_of(import_string: ImportString) -> str:
     """Return the name and version of the installed package that owns a module, as ``name==1.2``.
 
+    The name is normalized, as ``my-lab`` for ``My_Lab``. A package that alone has the module's top-level name counts as
+    its owner, even if it lacks the module.
+
     Raises:
         InputError: if no installed package owns the module, or several do.
     """

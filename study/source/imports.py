@@ -13,8 +13,8 @@ def imported_packages(source: bytes) -> set[str]:
     r"""Return the top-level names of all modules that a source imports.
 
     Imports inside functions and conditions count: the result depends on the text alone, so it is the same on all
-    machines. So do calls of `import_module` and `__import__` with a literal name. Relative imports aren't listed, since
-    they stay in their package.
+    machines. So do calls of `import_module` and `__import__` whose first argument is a literal text. Relative imports
+    aren't listed, since they stay in their package.
 
     Args:
         source: the file's bytes. A file that can't be parsed as Python imports nothing.

@@ -46,7 +46,10 @@ def parsed_digest(files: Mapping[str, bytes]) -> str:
 
 
 def parsed_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return each file's part of the digest, sorted by name: its syntax tree as text, or its bytes and a zero byte."""
+    """Return each file's part of `parsed_digest`, sorted by name.
+
+    It is the syntax tree as text; of a file hashed byte by byte, its bytes and a zero byte.
+    """
     trees = {name: tree for name in files if name.endswith(".py") and (tree := _parse(files[name])) is not None}
     if any(_uses(tree, files[name], READS_SOURCE) for name, tree in trees.items()):
         trees = {}

@@ -40,17 +40,22 @@ class Place:
 
 
 def own_place(name: str, folder: Path) -> Path | None:
-    """Return the location of a top-level module if it is the user's own; the study's folder comes first.
+    """Return the location of a top-level module if it is the user's own.
+
+    The study's folder comes first, but a namespace package in it comes after any regular module of Python, this or an
+    installed package, or of the search path.
 
     Args:
         name: the module's name.
         folder: the folder of the study file.
 
     Returns:
-        The folder of the package or the file of the module; None if it isn't the user's own or doesn't exist.
+        The folder of the package or the file of the module; None if it isn't the user's own, doesn't exist, or has no
+        ``*.py`` file.
 
     Raises:
-        InputError: if a module in the folder has the name of a module of Python, this or an installed package.
+        InputError: if a module in the folder has the name of a module of Python, this or an installed package; for a
+            namespace package, only if it has that of an installed namespace package.
     """
     beside, elsewhere = place_beside(name, folder), place_elsewhere(name)
     if beside is not None and beside.is_regular:
@@ -70,7 +75,7 @@ def place_beside(name: str, folder: Path) -> Place | None:
     """Return the location of a top-level module in a folder, in Python's order: package, file, namespace package.
 
     Returns:
-        The location; None if the folder has no such module.
+        The location; None if the folder has no such module, or the module has no ``*.py`` file.
     """
     package, module = folder / name, folder / f"{name}.py"
     if (package / "__init__.py").is_file():
@@ -84,7 +89,7 @@ def place_elsewhere(name: str) -> Place | None:
     """Return the location of a top-level module on Python's search path, outside `COPIES`, without importing it.
 
     Returns:
-        The location; None if the module doesn't exist or has no source.
+        The location; None if the module doesn't exist, or is built in, frozen (as `os` is) or compiled.
     """
     spec = _spec(name)
     if spec is None:
@@ -104,7 +109,10 @@ def has_python(folder: Path) -> bool:
 
 
 def modules_in(folder: Path) -> list[str]:
-    """Return the names of the top-level modules and packages in a folder, in no particular order."""
+    """Return the names of the top-level modules and packages in a folder, in no particular order.
+
+    They are those of the ``*.py`` files, and of folders with such files at any depth. A name of both is repeated.
+    """
     packages = [path.name for path in folder.glob("*/") if path.name.isidentifier() and has_python(path)]
     return [path.stem for path in folder.glob("*.py")] + [name for name in packages if name != "__pycache__"]
 

@@ -24,17 +24,18 @@ SCRIPTS = (".py", ".sh", ".R", ".r", ".jl", ".js", ".ts", ".pl", ".rb", ".lua")
 def read_program_code(program: Program, folder: Path, include: Sequence[str] = ()) -> SourceCode:
     """Read the code of a program, without running it.
 
-    The code consists of the folder's files that the command names, the module after ``-m``, and the user's own modules
-    that these import. Imports are followed recursively, as by `read_source_code`.
+    The code consists of the folder's files that the command names, the package or module after ``-m`` if it is the
+    user's own, the user's own modules that these import, recursively, and the files of `include`.
 
     Args:
         program: the program.
         folder: the folder of the study file.
-        include: glob patterns of further files, relative to the folder.
+        include: glob patterns of further files, relative to the folder; imports of these files aren't followed.
 
     Raises:
-        InputError: if a file of the command or the patterns doesn't exist or can't be read, a link leaves the folder of
-            the code, a shell's command names a file without ``{code}/``, or the code is too large.
+        InputError: if a script or a path after ``{code}/`` in the command doesn't exist, a pattern is invalid or
+            matches nothing, a file can't be read, a link leaves the folder of the code, a shell's command names a file
+            without ``{code}/``, or the code is too large.
     """
     folder = folder.absolute()
     files = included_files(include, [folder])

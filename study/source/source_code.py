@@ -83,13 +83,15 @@ def read_source_code(import_strings: Collection[ImportString], folder: Path, inc
 
     The code consists of each import string's top-level package or module, and the user's own modules that these
     import, recursively. Imports are read from the sources, so the result doesn't depend on the state of the process.
-    A package contributes all its ``*.py`` files, except in hidden folders, `__pycache__` and virtual environments.
+    A package contributes all its ``*.py`` files, except hidden ones and those in hidden folders, `__pycache__`,
+    `site-packages` and virtual environments. Of installed import strings, only the packages' names and versions are
+    read.
 
     Args:
         import_strings: the objects that a trial calls, such as its task and its model.
         folder: the folder of the study file.
         include: glob patterns of further files such as ``data/*.csv``, relative to the study's folder or to the parent
-            folder of a package.
+            folder of a package. Of a Python file, its package and imports belong to the code, too.
 
     Raises:
         InputError: if a module doesn't exist or is Python's or this package's, two modules have the same name, an

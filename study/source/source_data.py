@@ -54,7 +54,7 @@ class SourceData:
 
     @property
     def beside(self) -> dict[str, bytes]:
-        """Contents by path relative to the study file; of a folder, of each of its files."""
+        """Uncompressed contents by path, as in the study file; of a folder, of each of `files`."""
         if not self.is_folder:
             return {self.path: next(iter(self.files.values()))}
         return {str(PurePosixPath(self.path) / name): content for name, content in self.files.items()}
@@ -79,16 +79,18 @@ _provided: set[str] = set()
 
 
 def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
-    """Read data of a study file.
+    """Read data of a study file, and decompress gzip files.
+
+    Of a folder, only the files that the declaration names are read, each plain or as ``.gz``.
 
     Args:
-        path: path relative to the folder of the study file, or to ``$STUDY_DATA``.
+        path: path relative to the folder of the study file, or else to ``$STUDY_DATA``.
         kind: the declaration of the task's field.
         folder: the folder of the study file.
 
     Raises:
-        InputError: if the path is absolute or leads out of the folder, or a file doesn't exist, can't be read, or is
-            larger than `DATA_LIMIT_BYTES`.
+        InputError: if the path is empty, absolute or has a part ``..``, or a file doesn't exist, can't be read or
+            decompressed, or is larger than `DATA_LIMIT_BYTES`.
     """
     place = _place(path, kind, folder)
     if not kind.files:

@@ -163,6 +163,7 @@ class CallSpec(OwnCodeSpec):
 
         Raises:
             KeyError: if `prune` names a metric that isn't declared, as `call_mistakes` reports.
+            ValueError: in a search, as `last_seed` does.
         """
         if self.prune is None:
             return None
@@ -200,7 +201,7 @@ class CallSpec(OwnCodeSpec):
     def head(self) -> dict[str, Any]:
         """The file's values about the function or program, by key, without hyperparameters, seeds and pruning.
 
-        Keys that the file lacks are left out.
+        Keys that the file lacks are left out. Short forms become tables, such as ``{"better": "lower"}`` of a metric.
         """
         names = "train command shell results resume metrics success iterations isolation resources keep version include"
         return self.written(*names.split())
@@ -215,6 +216,8 @@ def call_mistakes(
     spec: CallSpec, reserved: Collection[str], hyperparameters: Collection[str], taken: str
 ) -> Iterator[tuple[Path, str]]:
     """Yield each mistake in metrics, success, pruning and time objectives of a search, with its place.
+
+    Mistakes of `success_mistakes` are among them. Of the metrics' series, only the first mistake is yielded.
 
     Args:
         spec: the study.

@@ -23,6 +23,10 @@ _CELL_KEYS = ("task", "protocol", "success", "models", "fixed", "grid", "zip", "
 def check(spec: Spec, document: Document, unread: Collection[str] = ()) -> list[Problem]:
     """Return the problems of a study, at most one for each place; if conditions form a cycle, only the cycles.
 
+    Checks of values at points of the grid read at most 20,000 points of each model. Claims are checked only if no value
+    is invalid, the settings that define cells have no problem, and the study isn't too large (`is_too_large`). Metrics,
+    success, pruning and code have their own checks, such as `study.spec.calls.call_mistakes`.
+
     Args:
         spec: the study.
         document: the file, with the line of each value.

@@ -81,7 +81,7 @@ class ClaimNames:
     def usual(self) -> list[str]:
         """The names to suggest in a message: models, models with labels, and unambiguous textual values.
 
-        If there is only one model, labels alone are among them.
+        These are values of swept hyperparameters. If there is only one model, labels alone are among the names.
 
         Raises:
             InputError: if the vocabulary of an installed package can't be imported.

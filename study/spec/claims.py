@@ -104,7 +104,8 @@ def claims_of(spec: Spec, cells: Sequence[Cell] | None = None, labels: Labels | 
 
     Raises:
         ClaimError: if a claim has a mistake.
-        ValueError: if the cells aren't known, and the family rejects the values of a point.
+        ValueError: if the cells aren't known, and the family rejects the values of a point, or one without a default is
+            missing.
         InputError: if the vocabulary of an installed package can't be imported.
     """
     if not spec.claims:

@@ -41,7 +41,7 @@ class Conditions:
 
     @property
     def cycle(self) -> list[str]:
-        """Hyperparameters that depend on each other, with the first repeated at the end; empty without a cycle."""
+        """The hyperparameters of one cycle of conditions, with the first repeated at the end; empty without a cycle."""
         try:
             _ = self._texts
         except CycleError as error:
@@ -51,6 +51,8 @@ class Conditions:
 
     def inapplicable(self, values: Mapping[str, Any]) -> set[str]:
         """Return the hyperparameters whose condition isn't met.
+
+        Values are compared as JSON, so 1, 1.0 and True differ.
 
         Args:
             values: the values that are set. Hyperparameters that aren't set, or don't apply, meet no condition.

@@ -16,9 +16,10 @@ _OPEN = "???"
 def with_config_file(document: Document, folder: pathlib.Path) -> str:
     """Add the values of the study file's configuration file to its fixed hyperparameters, in place.
 
-    Values that the study file sets take precedence, and Hydra's own table `hydra` is ignored. The key `config` is
-    removed, unless it isn't a text. Mistakes in the configuration file are added to the document's problems. Only
-    studies of functions and programs have such a file.
+    Names in nested tables are joined by dots. Values that the study file sets take precedence, and Hydra's own table
+    `hydra` is ignored. The key `config` is removed. For other studies than those of functions and programs, and if
+    `config` isn't a text, this is a no-op. If the file can't be read, isn't a table or has a key `defaults`, problems
+    are added to the document's problems, and no values. Each open value (``???``) is added with a problem.
 
     Args:
         document: the study file, normalized.

@@ -23,7 +23,7 @@ def swept(cells: Sequence[Cell]) -> list[str]:
 
 
 def are_alike(cell: Cell, other: Cell, names: Collection[str]) -> bool:
-    """Return True if two cells have equal values of the named fields; a missing value counts as equal.
+    """Return True if two cells have equal values of the named fields; a missing value, or None, equals any.
 
     Example:
         >>> are_alike(Cell("t", "NMU", {"a": 1, "b": 2}), Cell("t", "MLP", {"a": 1}), ["a", "b"])

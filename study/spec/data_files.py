@@ -25,8 +25,8 @@ def named_data(data: Any, fields: Mapping[str, Hyperparameter], folder: Path) ->
         folder: the folder of the study file.
 
     Yields:
-        The place in the file; and the field's name with its data, or an error message if the data can't be read, or
-        the cache can't be written.
+        The place in the file; and the field's name with its data, or an error message if the data can't be read, the
+        cache can't be written or isn't private, or the copy in it was changed.
     """
     kinds = {name: declared.data for name, declared in fields.items() if declared.data is not None}
     seen = set()

@@ -84,7 +84,8 @@ def where(path: Path) -> str:
 def read(content: bytes | str) -> Document:
     """Read YAML into plain data; mistakes are in the document's `problems`.
 
-    Without readable YAML, `data` is None. Of a key that is given twice, the first value is kept.
+    If the content isn't YAML or is refused (see the module), `data` is None. Of a key that is given twice, the first
+    value is kept.
 
     Args:
         content: the file's content; bytes must be UTF-8.
@@ -236,7 +237,8 @@ _Dumper.add_representer(str, _represent_text)
 def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
     """Return plain data as YAML that `read` reads back to equal data, with tuples as lists and keys as texts.
 
-    `read` refuses texts with lone surrogates, and data beyond its limits of size and depth.
+    `read` refuses texts with lone surrogates, data beyond its limits of size and depth, and bytes and sets. It changes
+    the character U+0085 in texts, and reads dates as texts.
 
     Args:
         data: texts, numbers, booleans, None, and lists, tuples and dicts of these.
@@ -244,7 +246,7 @@ def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
         is_inline: whether to write tables on one line, as lists of plain values always are.
 
     Raises:
-        yaml.YAMLError: if a value has another type.
+        yaml.YAMLError: if a value has a type that PyYAML's `SafeDumper` can't write.
 
     Example:
         >>> print(as_yaml({"name": "1e6", "rate": 1e-5, "layers": (8, 8)}), end="")

@@ -36,9 +36,9 @@ def load_function(
 
     Raises:
         InputError: if `train` isn't an import string, the code or an included file can't be read (see
-            `read_source_code`), the code's copy was changed or its cache isn't private, the function doesn't exist, its
-            module fails or has the name of one that is already imported, its signature isn't that of a training
-            function, or an argument takes a data file.
+            `read_source_code`), the code's copy was changed or its cache isn't private, the function doesn't exist or
+            isn't marked by `study.seeded`, its module fails, imports code outside of the copy, or has the name of one
+            that is already imported, its signature isn't that of a training function, or an argument takes a data file.
         OSError: if the cache of code can't be written.
         Exception: as `identify` raises.
     """

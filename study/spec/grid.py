@@ -49,7 +49,7 @@ class Axis:
     labels: tuple[str | None, ...]
 
     def without(self, names: Collection[str]) -> Axis:
-        """Return the axis without the named hyperparameters."""
+        """Return the axis without the named hyperparameters; it keeps all points, even empty ones, and labels."""
         points = ({k: v for k, v in point.items() if k not in names} for point in self.points)
         return Axis(self.name, tuple(points), self.labels)
 
@@ -97,7 +97,7 @@ class Point:
 
 
 def common_level(spec: Spec) -> Level:
-    """Return the hyperparameters that the file sets for all models."""
+    """Return the hyperparameters that the file sets for all models; in a search, `points` doesn't count."""
     fixed: GridValues = {}
     for table, prefix in (*spec.tables, ("fixed", "")):
         for name, value in getattr(spec, table).explicit.items():
@@ -121,6 +121,8 @@ def setting_tables(spec: Spec) -> list[tuple[Spec | ModelTable, Path]]:
 
 def places(spec: Spec | ModelTable, at: Path = ()) -> Iterator[tuple[str, Path]]:
     """Yield the name and place of each hyperparameter that a level sets, once for each fixed value, range or axis.
+
+    Those that `points` of a search set aren't among them.
 
     Args:
         spec: the study, for the settings of all models; or a model's table.
@@ -203,7 +205,7 @@ def points(level: Level, names: Collection[str] | None = None) -> Iterator[Point
     Args:
         level: the model's level, whose conditions must not form a cycle.
         names: the hyperparameters to yield; None for all. Axes vary only if they set one of these hyperparameters, or
-            one on which these depend.
+            one on which these depend. `Point.inapplicable` is right for these hyperparameters only.
     """
     conditions = level.conditions
     needed = None if names is None else conditions.controls(names).union(names)
@@ -271,7 +273,8 @@ def check_size(spec: Spec, yes: bool) -> None:
         yes: whether more than 100,000 trials are intended.
 
     Raises:
-        InputError: if it has more than 100,000 trials without `yes`, or more than can be planned.
+        InputError: if it may have more than 100,000 trials (`largest_size`) without `yes`, or more cells or trials than
+            can be planned (`is_too_large`).
     """
     check_limits(spec)
     trials = largest_size(spec)

@@ -47,7 +47,7 @@ def schema() -> dict[str, Any]:
     """Return the JSON schema of a study file, for editors.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
 
     Example:
         >>> len(schema()["anyOf"])
@@ -96,7 +96,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
     """Load a study file or a preset.
 
     Args:
-        file: a path, or a preset's name.
+        file: a path, or a preset's name; a file takes precedence.
         overrides: values that replace those of the file.
         identify: returns the identity of own code; by default `SourceCode.identity`, without looking into a store.
 
@@ -104,7 +104,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
         SpecError: if the file has mistakes.
         InputError: if the file or preset doesn't exist, the file can't be read, the cache of code can't be written, a
             package of presets can't be imported, or as for `parse_spec`.
-        Exception: as `identify` raises.
+        Exception: as `identify` raises, but an OSError becomes an InputError.
 
     Example:
         >>> load_spec("demo").study

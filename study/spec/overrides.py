@@ -52,8 +52,8 @@ def override(document: Document, overrides: Overrides) -> None:
 
     An override of a hyperparameter for all models removes all other settings of it for all models, unless they are
     overridden, too. One with its own `when` removes the hyperparameter's condition under `when`. The document's
-    `notices` name each axis of the grid, and each range, that is removed or changed. Finally, the document is
-    normalized (`study.spec.settings_form.normalize`).
+    `notices` name each axis of the grid, and each range, that is removed or changed without being overridden itself.
+    Finally, the document is normalized (`study.spec.settings_form.normalize`).
 
     Args:
         document: the file, normalized; its data must be a table.
@@ -174,7 +174,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
         comment: a comment for the first line; empty for none.
 
     Raises:
-        InputError: if a value has a type that YAML files can't have.
+        InputError: if a value has a type that `study.spec.document.as_yaml` can't write, such as another Python range.
 
     Example:
         >>> print(dump({"study": "mine", "grid": {"hidden_size": (2, 4)}, "seeds": 3}), end="")
@@ -198,7 +198,7 @@ def describe(overrides: Overrides) -> str:
     """Format overrides as on a command line, joined by spaces.
 
     Raises:
-        InputError: if a value has a type that YAML files can't have.
+        InputError: if a value has a type that `study.spec.document.as_yaml` can't write, such as a Python range.
     """
     return " ".join(f"{where(path)}={_in_line(value)}" for path, value in overrides.items())
 

@@ -51,7 +51,10 @@ class CodeSpec(Spec):
     include: tuple[str, ...] = ()
 
     def written(self, *names: str) -> dict[str, Any]:
-        """Return the file's values of the named keys, in this order, without missing ones."""
+        """Return the file's values of the named keys, in this order, without missing ones.
+
+        Short forms become tables, such as ``{"better": "lower"}`` of a metric.
+        """
         dumped = self.model_dump(include=set(names), exclude_unset=True)
         return {name: list(dumped[name]) if name == "include" else dumped[name] for name in names if name in dumped}
 

@@ -60,8 +60,8 @@ def load_own_models(
         The family with the models, and the code.
 
     Raises:
-        OwnModelsError: if a model doesn't exist, fails on import, or doesn't fit the family, or the code can't be read
-            or copied.
+        OwnModelsError: if a model doesn't exist, isn't derived from `torch.nn.Module` or marked by `study.seeded`,
+            fails on import, or doesn't fit the family, or the code can't be read or copied.
         InputError: if this process has imported an installed module with the name of one of the code's.
         OSError: if the cache of code can't be written.
         Exception: as `identify` raises, but an InputError becomes an OwnModelsError.

@@ -91,6 +91,8 @@ def names_packed_task(data: Mapping[str, Any]) -> bool:
 def with_import_strings(data: dict[str, Any], aliases: Mapping[str, str]) -> None:
     """Replace the names of plug-ins in a study file's data by their import strings, in place.
 
+    They are replaced in the task, the models, `references.model` and `seeds.until.different_from`.
+
     Args:
         data: the file's data, with a valid task and list of models.
         aliases: import strings by name; other names stay.
@@ -118,7 +120,8 @@ def load_packed(
 ) -> tuple[PackedFamily, SourceCode, tuple[SourceData, ...]]:
     """Copy the code of a task and its models, import them from the copy, and read their declarations.
 
-    Stable tasks and models of the package are imported directly, without a copy.
+    Stable tasks and models of the package are imported directly, without a copy. The task's data files are read, copied
+    to the data cache, and registered in this process (`study.spec.data_files.named_data`).
 
     Args:
         spec: the study that names them.
@@ -130,7 +133,8 @@ def load_packed(
         The family with the declarations, the code, and the data files of the task's fields.
 
     Raises:
-        PackedError: if an object or data file doesn't exist or fails, or doesn't fit the others.
+        PackedError: if an object or data file doesn't exist or fails, or doesn't fit the others, an object isn't marked
+            by `study.seeded` or derived from `Task` or `torch.nn.Module`, or code or data can't be read or copied.
         InputError: if a stable task or a model set of an installed package can't be imported, or this process has
             imported an installed module with the name of one of the code's.
         OSError: if the cache of code can't be written.

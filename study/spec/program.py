@@ -32,7 +32,7 @@ def load_program(
         identify: returns the code's identity from the study's name and the code; unused if the file has `version`.
 
     Raises:
-        InputError: if a file can't be read, or the files are too large (see `read_program_code`).
+        InputError: as `read_program_code` does, such as for a script that doesn't exist.
         Exception: as `identify` raises.
         ValueError: if the command can't be split into words, as `command_mistakes` reports.
     """
@@ -106,9 +106,9 @@ def command_mistakes(spec: ProgramSpec) -> Iterator[tuple[Place, str]]:
 
 
 def program_mistakes(spec: ProgramSpec, data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield each mistake in a program's hyperparameters, placeholders, conditions, pattern and metrics, with its place.
+    """Yield the mistakes in a program's hyperparameters, command, conditions, pattern and metrics, with their places.
 
-    Mistakes of `study.spec.calls.call_mistakes` are among them.
+    Of each hyperparameter, only the first is yielded. Mistakes of `study.spec.calls.call_mistakes` are among them.
 
     Raises:
         ValueError: if the command can't be split into words, as `command_mistakes` reports.

@@ -124,7 +124,8 @@ def _question(spec: PackedSpec, values: Mapping[str, Any]) -> tuple[str, ...]:
 def reference_mistakes(spec: PackedSpec) -> Iterator[tuple[Path, str]]:
     """Yield each mistake in references, and in the words of `success` for their bounds, with its place.
 
-    Such words need references, and must fit the direction of their metric.
+    Such words need references, and must fit the direction of their metric. A search and `until` can't be combined with
+    references. Questions without, or with several, reference cells are sought among 20,000 points of each model.
     """
     table, metrics = spec.references, spec.family.metrics
     for name, given in spec.success.items():

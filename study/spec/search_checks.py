@@ -14,6 +14,8 @@ from study.spec.tables import POINTS, RangeTable, Search, Spec
 def search_mistakes(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, str]]:
     """Yield each mistake in ranges, and in a search's settings, points and seeds, with its place.
 
+    The search's budget and sampler are checked only without `until` and combined seeds, which are mistakes themselves.
+
     Args:
         spec: the study.
         unread: hyperparameters with invalid values, as for `study.spec.checks.check`.

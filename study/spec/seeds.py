@@ -33,8 +33,8 @@ def parse_seeds(value: object) -> Sequence[int]:
         A range for a count or a range; a tuple for a list, in its order.
 
     Raises:
-        ValueError: if the value is none of these, a count is below 1, a list is empty, repeats a seed or has more than
-            `MOST_TRIALS`, or a seed is below 0 or at least 2**63.
+        ValueError: if the value is none of these, a count is below 1 or at least 2**63, a range descends, a list is
+            empty, repeats a seed or has more than `MOST_TRIALS`, or a seed is below 0 or at least 2**63.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -205,7 +205,7 @@ class SeedsTable(Table):
         and so on.
 
         Raises:
-            ValueError: if a combined seed is at least 2**21 - 1, as `study.spec.checks` reports.
+            ValueError: if a seed to combine, also a data seed of a nested design, is at least 2**21 - 1.
         """
         inits = self.data if self.init is None else self.init
         evaluations = [None] if self.evaluation is None else self.evaluation

@@ -22,10 +22,11 @@ def has_nested_settings(data: Mapping[str, Any]) -> bool:
 
 
 def normalize(document: Document) -> None:
-    """Move conditions out of axes into `when`, and flatten nested tables of hyperparameters to dotted names.
+    """Move conditions of values, axes and ranges into `when`, and flatten nested tables of hyperparameters.
 
-    The document is changed in place. Only studies of functions and programs have nested tables. Invalid parts stay for
-    later checks; names and conditions that become repeated are added to the document's problems.
+    The document is changed in place. Only studies of functions and programs have nested tables, which become dotted
+    names. Invalid parts stay for later checks; names and conditions that become repeated are added to the document's
+    problems.
     """
     if not isinstance(document.data, dict):
         return
@@ -48,6 +49,8 @@ def normalize(document: Document) -> None:
 def join_path(path: Path, data: Mapping[str, Any]) -> Path:
     """Join the keys of a nested hyperparameter in a place to one dotted key; return other places unchanged.
 
+    It applies to `fixed`, `grid` and `ranges` in studies of functions and programs.
+
     Example:
         >>> join_path(("ranges", "model", "width", "low"), {"train": "lab:fit"})
         ('ranges', 'model.width', 'low')
@@ -60,13 +63,13 @@ def join_path(path: Path, data: Mapping[str, Any]) -> Path:
 
 
 def given_values(data: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return all values of each hyperparameter that a study file sets for all models.
+    """Return all values of each hyperparameter that a study file sets under fixed, grid, zip, points or ranges.
 
-    Hyperparameters are in the order of first occurrence in fixed, grid, zip, points and ranges. Of a range, the values
-    are its choices, or low, high and step.
+    Hyperparameters are in the order of first occurrence in these tables. Of a range, the values are its choices, or
+    low, high and step. Settings of single models, and under task, protocol and success, don't count.
 
     Args:
-        data: the file's content, valid or not.
+        data: the file's content, normalized, valid or not.
 
     Example:
         >>> given_values({"fixed": {"a": 1}, "grid": {"b": [1, 2]}, "zip": {"pairs": [{"c": 3}, {"c": 4}]}})

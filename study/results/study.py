@@ -139,12 +139,14 @@ def write_study_report(
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if a trial or statistic doesn't exist, several trials' ids begin with `trial`, the trial's weights
-            aren't stored, a file that no report has written would be overwritten, or a newer package wrote a file.
+        InputError: if a search has no suggestion yet, a trial or statistic doesn't exist, several trials' ids begin
+            with `trial`, the trial's weights aren't stored, a file that no report has written would be overwritten, or
+            a newer package wrote a file.
         ReportError: if a part of the report failed; all others are written.
         StudyError: if the store can't be read, or the folder can't be written.
-        ValueError: if the results have no row, as those of a search without a suggestion.
     """
+    if not results.rows.summaries:
+        require_results(results)
     links, into = tracking.links(tracking_uri, results.name), folder or own_folder(results.folder)
     files = _write_files(results, into, formats, links, trial, columns)
     results.parts.check(str(into))

@@ -41,11 +41,13 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
 
 
 def _shares(study: optuna.Study, place: int, objective: Objective) -> dict[str, float]:
+    if len({trial.values[place] for trial in study.trials}) < 2:
+        return {}  # some versions of Optuna share out equally
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()
     try:
         shares = optuna.importance.get_param_importances(
             study, evaluator=evaluator, target=lambda trial: objective.loss(trial.values[place])
         )
-    except (ValueError, RuntimeError):  # for example, all candidates have the same value
+    except (ValueError, RuntimeError):
         return {}
     return {key: float(share) for key, share in shares.items()}

@@ -161,7 +161,7 @@ def _read(study: optuna.Study) -> OptunaStudy:
             for trial in complete
         ],
         other_trials={state: others.count(state) for state in dict.fromkeys(others)},
-        best=study.best_trials[0].params if complete else {},
+        best=next((trial.params for trial in study.best_trials), {}),
         notes=[
             f"{parameter}: its range differs between trials; the range that covers all of them is used"
             for parameter, known in distributions.items()

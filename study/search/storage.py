@@ -38,7 +38,7 @@ def write_storage(uri: str, spec: Spec, record: Record, notify: Callable[[str], 
     try:
         with quietly():
             _write(uri, spec, record)
-    except (OptunaError, SQLAlchemyError, ValueError, ImportError) as error:
+    except (OptunaError, SQLAlchemyError, ValueError, RuntimeError, ImportError) as error:
         reason = f"{type(error).__name__}: {safe_message(uri, last_line(str(error)))}"
         notify(f"nothing was written for Optuna's dashboard, and the search goes on: {reason}")
         return False

@@ -174,6 +174,8 @@ def _source_mistakes(spec: Spec) -> Iterator[tuple[Path, str]]:
         and "evaluation" not in sources
     ):
         yield ("seeds", "design"), "nested needs init, and data as a count of seeds per init seed, without evaluation"
+    elif spec.seeds.design == "nested" and len(sources["init"]) * len(sources["data"]) >= MOST_COMBINED:
+        yield ("seeds", "data"), f"init seeds times data seeds must be < {MOST_COMBINED:,}"
     if spec.search is not None:
         yield ("seeds",), "a search can't use combined seeds: give a count"
     if spec.claims:

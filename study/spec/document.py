@@ -105,6 +105,8 @@ def read(content: bytes | str) -> Document:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         return _refusal(f"must be YAML, but {_message(error)}", _line_of(error))
+    except (ValueError, OverflowError):  # of "\U00110000"
+        return _refusal("has an escape in a text that isn't a character of Unicode", None)
     if node is None:
         return _refusal("is empty; it must have study, seeds, and one of task with models, train, or command", None)
     document.data = _build(node, (), document)

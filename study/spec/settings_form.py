@@ -142,7 +142,9 @@ def _is_axis(kind: str, value: Mapping[str, Any]) -> bool:
 def _take_out_conditions(document: Document, level: dict[str, Any], at: Path, kind: str) -> None:
     table, inner = level[kind], {"fixed": "value", "grid": "values"}.get(kind)
     for name, value in table.items():
-        if not isinstance(value, dict) or (inner is not None and (inner not in value or set(value) > _IN_AXES[kind])):
+        if not isinstance(value, dict):
+            continue
+        if inner is not None and not {inner} <= set(value) <= _IN_AXES[kind]:
             continue
         if "when" in value:
             place = (*at[:-1], "when", name)

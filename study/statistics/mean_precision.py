@@ -94,10 +94,9 @@ class MeanPrecision:
             ValueError: if a value is NaN or infinite.
         """
         x = finite(values)
-        deviation = float(np.std(x, ddof=1)) if x.size > 1 else 0.0
-        if deviation == 0:
+        if x.size < 2 or not np.ptp(x) > 0:
             return self.most
-        needed = (special.ndtri((1 + self.confidence) / 2) * deviation / self.half_width) ** 2
+        needed = (special.ndtri((1 + self.confidence) / 2) * float(np.std(x, ddof=1)) / self.half_width) ** 2
         return next((n for n in self.looks if n >= needed), self.most)
 
     def _reach(self, values: Values) -> float | None:

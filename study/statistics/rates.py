@@ -66,7 +66,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
     for k, total in zip(successes, n, strict=True):
         check_count(k, total)
     k, total = np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    p = k / np.maximum(total, 1)
+    p = np.divide(k, total, out=np.zeros_like(k), where=total > 0)
     scale = 2 * (total + z * z)
     centre = (2 * total * p + z * z) / scale
     reach = z / scale * np.sqrt(4 * total * p * (1 - p) + z * z)

@@ -390,7 +390,7 @@ def _client() -> dict[str, Any]:
 def _keys(scheme: str) -> dict[str, Any]:
     """Return an argument with a provider of the keys in the user's AWS files; empty if they aren't needed.
 
-    Raise StoreError if boto3, which reads them, isn't installed.
+    Raise StoreError if boto3, which reads them, isn't installed, or can't read them.
     """
     if SCHEMES[scheme] != "Amazon S3" or "AWS_ACCESS_KEY_ID" in os.environ:
         return {}
@@ -401,7 +401,10 @@ def _keys(scheme: str) -> dict[str, Any]:
         raise StoreError("the keys in ~/.aws are read by boto3, which isn't installed: pip install boto3")
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    return {"credential_provider": Boto3CredentialProvider()}
+    try:
+        return {"credential_provider": Boto3CredentialProvider()}
+    except Exception as error:  # botocore's own, such as for an unknown profile
+        raise StoreError(f"the keys in ~/.aws can't be read: {error}; correct AWS_PROFILE") from None
 
 
 def _version(meta: Any) -> Version:

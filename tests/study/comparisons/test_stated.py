@@ -17,8 +17,11 @@ from tests.study.builders import outcomes_table
 ACCURACY = {"accuracy": Metric(higher_is_better=True)}
 
 
-def table_of(means, *, seeds=20, by=("kind", "rate"), spread=0.05):
-    """Build trials by group; their accuracy is the group's mean plus an effect of the seed and noise."""
+def table_of(means, *, seeds=20, by=("kind", "rate"), spread=0.05, outcomes=None):
+    """Build trials by group; their accuracy is the group's mean plus an effect of the seed and noise.
+
+    Trials are finished, but for the `outcomes` by row.
+    """
     rng = np.random.default_rng(0)
     seed_effects = rng.normal(size=seeds) * spread
     lines = [
@@ -28,7 +31,8 @@ def table_of(means, *, seeds=20, by=("kind", "rate"), spread=0.05):
     ]
     *columns, seed, accuracy = zip(*lines, strict=True)
     named = {name: list(column) for name, column in zip(by, columns, strict=True)}
-    table = outcomes_table(outcome=["finished"] * len(lines), seed=list(seed), accuracy=list(accuracy), **named)
+    outcome = [(outcomes or {}).get(row, "finished") for row in range(len(lines))]
+    table = outcomes_table(outcome=outcome, seed=list(seed), accuracy=list(accuracy), **named)
     return TrialTable(table, ACCURACY, by)
 
 
@@ -65,6 +69,13 @@ def test_tuned_methods_are_compared_at_their_own_best_values():
     assert sentence.startswith("Each method at its own best rate, kind adam 0.898")
     assert "kind adam and kind sgd are not distinguished (p = " in sentence
     assert tests.winners == frozenset()
+
+
+def test_tuned_methods_with_stopped_trials_are_not_tested():
+    """As in other comparisons, a trial that pruning stopped leaves no valid test: its last value isn't its result."""
+    trials = table_of(GOOD, outcomes={0: "stopped"})
+    (finding,) = contrasts(rows_of(trials), trials, statements=[Statement(("kind",), ("rate",))]).pairs
+    assert (finding.p_value, finding.reason) == (None, "trials were stopped early")
 
 
 def test_a_tuned_method_that_is_better_is_named():

@@ -112,6 +112,15 @@ def test_times_cover_solved_or_all_trials() -> None:
     assert (refuted.state, refuted.cells[0].seeds, refuted.cells[0].estimate) == ("refuted", 60, 10_500)
 
 
+def test_a_solved_trial_without_a_known_time_is_not_counted() -> None:
+    """A function that returns its results has no time to success: such trials neither show nor refute a claim on it."""
+    plan = planned("{NMU: time_to_success, below: 5000}", seeds="60")
+    cell = plan.cells[0]
+    rows = [Result(trial=Trial(cell, seed), outcome=SOLVED, metrics={}, training_s=2.0) for seed in range(60)]
+    verdict = judged(plan, TrialTable(results_table(rows), plan.metrics))
+    assert verdict.state not in ("shown", "refuted")
+
+
 def test_times_of_pairs_are_differences_within_iterations() -> None:
     """The estimate of `below` is the cell's value minus the other's, so it is negative."""
     plan = planned("{NMU: time_to_success, below: NAC-mul, by: 2000}")

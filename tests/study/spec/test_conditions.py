@@ -96,6 +96,7 @@ def test_a_fixed_value_may_have_a_condition(parsed: Any) -> None:
         ({"grid": {**SWEPT, "optimizer": ["adam", "sdg"]}}, "optimizer is never sgd, only adam, sdg; did you mean"),
         ({"grid": {"momentum": SWEPT["momentum"]}}, "optimizer isn't set, so no condition on it holds"),
         ({"grid": SWEPT, "when": {"lr": {"optimizer": "sgd"}}}, "lr has a condition, but no value"),
+        ({"grid": {"momentum": {"values": [0, 1], "wen": {"optimizer": "sgd"}}}}, "grid.momentum: must be a list"),
         ({"grid": SWEPT, "when": {"momentum": {"optimizer": "adam"}}}, "is also given under when; keep one"),
         ({"grid": {**SWEPT, "lr": [1]}, "when": {"lr": {"momentun": 1}}}, "unknown key; did you mean 'momentum'"),
         (

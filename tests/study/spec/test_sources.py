@@ -94,6 +94,7 @@ def test_trials_of_one_data_seed_share_their_rows() -> None:
         ("{design: nested}", "with keys among init, data, evaluation"),
         ("{init: 3, data: [1, 2], design: nested}", "seeds.design: nested needs init, and data as a count"),
         ("{init: 3, evaluation: 2, design: nested}", "seeds.design: nested needs init, and data as a count"),
+        ("{init: 2000, data: 2000, design: nested}", "init seeds times data seeds must be < 2,097,152"),
         ("{init: 3, data: 3, design: both}", "must be one of crossed, nested, but got 'both'"),
         ("{init: [3000000], data: 3}", "seeds.init: combined seeds must be < 2,097,151"),
         ("{init: 3000000, data: 3}", "seeds.init: combined seeds must be < 2,097,151"),

@@ -195,6 +195,7 @@ def test_names_stay_in_the_store(name: str) -> None:
         (b"a: [1", "must be YAML"),
         (b"a: b: c", "must be YAML"),
         (b"a: \x00", "must be YAML"),
+        (b'a: "\\U00110000"', "isn't a character of Unicode"),
         (b"\xff\xfe\x00", "UTF-8"),
         (b"a: &x [1]\nb: *x\n", "anchors and aliases"),
         (b"a: !!python/object/apply:os.getcwd []\n", "tags aren't allowed"),
@@ -204,7 +205,7 @@ def test_names_stay_in_the_store(name: str) -> None:
         (b"#" * 2_000_000, "at most 1,048,576 bytes"),
         (b"seeds: " + b"9" * 5000, "must be a count"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_files_without_a_study_are_refused(content: bytes, message: str) -> None:
     """A file that isn't a YAML table, or is malicious, is named without building its content."""

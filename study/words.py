@@ -120,7 +120,8 @@ class Notation(Protocol):
 def iterations(number: float | None, interval: Interval | None = None, *, is_signed: bool = False) -> str:
     """Format a number of iterations: to three digits (two below 1), or with an interval like `measure`; None as –.
 
-    All digits before the decimal point are shown. Larger numbers are in thousands (k) or millions (M).
+    All digits before the decimal point are shown. From 1,000 on, numbers are in thousands (k), from a million on in
+    millions (M). All have the estimate's unit, or that of an end over 100 times as large.
 
     Args:
         number: the estimate.
@@ -185,7 +186,7 @@ def percent(number: float, interval: Interval | None = None) -> str:
 
 
 def rate(number: float | None, interval: Interval | None = None) -> str:
-    """Format a rate to two decimals; more if its half-width is below 0.01, or to tell it from 0 and 1; None as –.
+    """Format a rate to two decimals; more if its half-width is below 0.0095, or to tell it from 0 and 1; None as –.
 
     Example:
         >>> rate(0.9, (0.826, 0.945)), rate(0.942, (0.9352, 0.9481)), rate(1.0), rate(2999 / 3000), rate(None)
@@ -200,7 +201,7 @@ def rate(number: float | None, interval: Interval | None = None) -> str:
 
 
 def factor(number: float | None, interval: Interval | None = None) -> str:
-    """Format a factor to two digits, or whole from 100 to 1,000; with a power of ten if far from one; None as –.
+    """Format a factor to two digits, whole from 100 to 994; with a power of ten above, or below 0.0001; None as –.
 
     Each end of its interval has its own two digits, since the interval may span orders of magnitude.
 
@@ -254,10 +255,12 @@ def p_value(number: float) -> str:
 def measure(number: float | None, interval: Interval | None = None) -> str:
     """Format any number to three digits, or to the decimal place that its interval justifies; None as –.
 
-    From 1,000 to a million, all digits before the decimal point are shown.
+    From 1,000 to a million, all digits before the decimal point are shown. From a million on, and below 0.001, there is
+    a power of ten.
 
     An estimate and both ends have the same last place (`interval_place` for three digits) and the same power of ten. A
-    number below 1 has enough digits to tell it from 1. Without an interval, trailing zeros are dropped.
+    number below 1 has enough digits to tell it from 1. If `interval_place` is None, as without an interval or with
+    one of width 0, trailing zeros are dropped.
 
     Example:
         >>> measure(0.9423), measure(0.99964), measure(-1234.5), measure(4.2056e-7), measure(2.5e7), measure(None)

@@ -146,14 +146,18 @@ class TrialTable:
 
     @cached_property
     def planned_iterations(self) -> Floats:
-        """The planned iterations of each trial's cell; NaN if the table doesn't state them."""
+        """The planned iterations of each trial's cell; NaN if the table doesn't state them as a number."""
         kind = self.results.schema.field("iterations").type if "iterations" in self.results.column_names else None
         is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
         return self.numbers("iterations") if is_number else np.full(self.results.num_rows + 1, np.nan)
 
     @cached_property
     def stopped_early(self) -> Flags:
-        """True for each trial that was stopped early."""
+        """True for each trial that was stopped early; False if unknown.
+
+        Raises:
+            ValueError: if a text isn't a Boolean.
+        """
         column = pc.fill_null(pc.cast(self.results["stopped_early"], pa.bool_()), False)
         return np.append(np.asarray(column), False)
 
@@ -164,7 +168,11 @@ class TrialTable:
 
     @cached_property
     def last_iteration(self) -> Floats:
-        """Each trial's last iteration or, if it is lost, the planned one: where it is censored; NaN if unknown."""
+        """Each trial's last iteration, or the planned one if it is lost or its last is unknown; NaN if unknown.
+
+        An unsolved trial is censored there. For a lost trial without planned iterations, those of the table's longest
+        trial count.
+        """
         trained, planned = self.trained_iterations, self.planned_iterations
         longest = np.max(trained, initial=-np.inf, where=np.isfinite(trained))
         planned_or_longest = np.where(np.isfinite(planned), planned, longest)
@@ -178,7 +186,11 @@ class TrialTable:
 
     @cached_property
     def success_s(self) -> Floats:
-        """The seconds of training until `success_iteration`; NaN if unknown, or if the trial has no iteration."""
+        """Each trial's seconds of training until `success_iteration`, in proportion to its iterations.
+
+        They exceed `training_s` if a lost trial is censored after its last iteration. NaN if unknown, or if the last
+        iteration is 0.
+        """
         # Every trial of a pack takes part in every iteration, so seconds are proportional to iterations.
         until, trained = self.success_iteration, self.trained_iterations
         share: Floats = np.divide(until, trained, out=np.full(until.size, np.nan), where=trained > 0)
@@ -188,7 +200,7 @@ class TrialTable:
         """Return each trial's value of a metric; NaN without a finite one, or if its outcome doesn't count for it.
 
         Raises:
-            ValueError: if a text isn't a number, or an outcome isn't in `Outcome`.
+            ValueError: if a text isn't a number, an integer is beyond ±2**53, or an outcome isn't in `Outcome`.
         """
         if metric not in self._values:
             declared = self.metrics.get(metric)
@@ -202,7 +214,7 @@ class TrialTable:
         """Return each trial's number in a column, regardless of its outcome; NaN if number or column are missing.
 
         Raises:
-            ValueError: if a text isn't a number.
+            ValueError: if a text isn't a number, or an integer is beyond ±2**53.
         """
         if column not in self.results.column_names:
             return np.full(self.results.num_rows + 1, np.nan)
@@ -210,7 +222,13 @@ class TrialTable:
         return np.append(np.asarray(values), np.nan)
 
     def values_so_far(self, metric: str) -> Floats:
-        """Return each trial's value of a metric, including last values of pruned trials; NaN if it has none."""
+        """Return each trial's value of a metric, including last values of pruned trials; NaN if it has none.
+
+        A pruned trial's value may be infinite, and also counts for a metric of solved trials.
+
+        Raises:
+            ValueError: as `values` raises.
+        """
         stopped = self._are(Outcome.STOPPED)
         return np.where(stopped, self.numbers(metric), self.values(metric)) if stopped.any() else self.values(metric)
 
@@ -329,6 +347,7 @@ class Trials:
 
         Raises:
             KeyError: if the table doesn't declare the metric.
+            ValueError: as `TrialTable.values` raises.
         """
         declared, values = self.table.metrics[metric], self.values(metric)
         losses = -values if declared.higher_is_better else values
@@ -341,9 +360,9 @@ class SourceArray:
 
     Args:
         sources: the names of the axes: init and data, or seed if these are always equal; and evaluation.
-        values: the values; NaN if a trial has none. If data seeds are nested in init seeds, each row holds the data
-            seeds of its init seed.
-        is_nested: whether data seeds are nested in init seeds.
+        values: the values; NaN if a trial is missing or has none. If data seeds are nested in init seeds, each row
+            holds the data seeds of its init seed.
+        is_nested: whether data seeds are nested in init seeds; False with an axis for evaluation.
     """
 
     sources: tuple[str, ...]

@@ -19,8 +19,8 @@ _EVENTS = {kind.__name__: kind for kind in (Notice, PackCrashed, PackDone, Prepa
 def run(parent: Connection, request: Mapping[str, Any]) -> None:
     """Train packs as they arrive, until the parent closes the connection or asks to stop.
 
-    The parent sends pickled objects: a `PackWork`, a cell of the study, and then packs. While a pack trains, anything
-    it sends is a request to stop. The answers are JSON, because the user's code runs here: null once that code is
+    The parent sends pickled objects: a `PackWork`, a cell of the study, and then packs. A request to stop is None or,
+    while a pack trains, anything. The answers are JSON, because the user's code runs here: null once that code is
     imported or its import has failed, and then events (`event_of`).
 
     Args:
@@ -47,6 +47,8 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
 def event_of(data: bytes) -> Event | None:
     """Return the event that a process of `run` has sent; None for the null after its import of the code.
+
+    The types of the event's fields aren't checked.
 
     Raises:
         ValueError: if the data are neither an event nor null, since the user's code has written them.

@@ -34,6 +34,9 @@ def concurrently(work: Work, packs: Sequence[Pack]) -> Generator[list[Event], No
         work: trains one pack.
         packs: the packs to run.
 
+    Raises:
+        BaseException: the exception of a signal's handler, such as KeyboardInterrupt.
+
     Example:
         >>> from study.spec import load_spec
         >>> from study.plan.packs import make_packs

@@ -70,14 +70,16 @@ class PackWork:
 
         If it crashes, the last checkpoint remains. If it is closed early, it stores a new one. While the store is away,
         it continues training without checkpoints, and waits to store its results. Results that another worker has
-        stored meanwhile are left unchanged. A pack that doesn't fit on a GPU trains in halves, a small one on the CPU.
+        stored, before or meanwhile, are left unchanged. A pack that doesn't fit on a GPU trains in halves, a small
+        one on the CPU.
 
         Raises:
-            StoreAwayError: if the store is away for longer than `patience_s`.
+            StoreAwayError: if the store is away for longer than `patience_s`, or at an early close.
             StoreError: if the store can't be read or written.
             BusyError: if another driver has taken the study over.
             InputError: if the store's address is invalid, no engine trains the pack, or a newer package wrote its
-                checkpoint.
+                checkpoint or results.
+            OSError: if the lock file of an engine's preparation can't be opened or locked.
             Exception: the error of an engine or of the user's code.
         """
         folder = Store(self.root).study(self.study).of_attempt(self.attempt)

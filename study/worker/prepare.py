@@ -27,15 +27,15 @@ _prepared: set[str] = set()
 def prepare(engine: Engine, cell: Cell) -> None:
     """Prepare an engine for this process; a no-op if one of this name has been prepared here.
 
-    While another process of this user prepares it, wait, and prepare it afterwards only if its code isn't compiled. The
-    lock is released when its holder dies.
+    While another process of this user prepares it, wait, and prepare it afterwards only if `is_compiled` is False, not
+    if it is None. The lock is released when its holder dies.
 
     Args:
         engine: an engine that an installed package offers.
         cell: a cell that the engine supports.
 
     Raises:
-        OSError: if the lock file can't be opened.
+        OSError: if the lock file can't be opened or locked.
         Exception: as `Engine.prepare` raises, usually InputError.
     """
     for _ in prepared(engine, cell):
@@ -48,7 +48,7 @@ def prepared(engine: Engine, cell: Cell) -> Iterator[Preparing]:
     It yields nothing if no step takes long, or this process has prepared the engine before.
 
     Raises:
-        OSError: if the lock file can't be opened.
+        OSError: if the lock file can't be opened or locked.
         Exception: as `Engine.prepare` raises, usually InputError.
     """
     if engine.name in _prepared:

@@ -25,7 +25,7 @@ def canonical(task: str, model: str, values: Mapping[str, Any]) -> ArithmeticCel
 
     Args:
         task: name in `tasks.arithmetic.TASKS`.
-        model: name in `tasks.arithmetic.MODELS`.
+        model: name in `tasks.arithmetic.MODELS`, or the key of a registered user-defined unit.
         values: the hyperparameters that are set, by name; other names are ignored.
 
     Raises:

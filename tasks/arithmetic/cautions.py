@@ -15,13 +15,13 @@ _DRAWN = 2**24
 
 
 def zero_divisors(cells: Sequence[ArithmeticCell]) -> list[str]:
-    """Warn about single-module cells whose uniform divisor can be exactly 0.
+    """Warn about single-module cells whose uniform divisor can be exactly 0 in training rows.
 
     Args:
         cells: the cells to be trained.
 
     Returns:
-        One sentence, with the largest share of trials that draw such a divisor; empty if no cell can draw one.
+        One text, with the largest share of trials that draw such a divisor; empty if no cell can draw one.
     """
     shares = [1 - math.exp(-cell.batch_size * cell.iterations / _DRAWN) for cell in cells if _divides_around_zero(cell)]
     if not shares:

@@ -180,9 +180,10 @@ class ArithmeticCell:
 
     @cached_property
     def shape(self) -> tuple[object, ...]:
-        """The values that all trials of a pack must share.
+        """The values that must be equal among trials that share arrays: all but numbers such as the learning rate.
 
-        A cell without sparsity regulariser counts as one with the default shape and scaling.
+        By default, these are the trials of a pack, but packs of `FusedEngine` may have trials of several shapes. A cell
+        without sparsity regulariser counts as one with the default shape and scaling.
         """
         off = not self.sparsity_strength
         return tuple(

@@ -62,10 +62,11 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
         uniform: on [0, 1), float32 [..., features, rows].
 
     Returns:
-        Float32 of the same shape, within the range; each number depends only on its own uniform number.
+        Float32 of the same shape, within the range; each number depends only on its own uniform number and, for
+        ``halves``, its feature.
 
     Raises:
-        ValueError: if the source has no known distribution, the range doesn't suit it, or a parameter is missing.
+        ValueError: as `check_source` raises.
 
     Example:
         >>> uniform = np.array([[0.0, 0.5, 0.999], [0.0, 0.5, 0.999]], np.float32)
@@ -85,7 +86,7 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
 
 
 def check_source(source: Source) -> None:
-    """Check that a distribution is possible on its range.
+    """Check that a distribution is possible on its range; the widths of two intervals aren't compared.
 
     Raises:
         ValueError: if the distribution is unknown or None, the range has the wrong number of intervals or isn't one of

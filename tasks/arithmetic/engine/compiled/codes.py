@@ -66,7 +66,13 @@ NO_LAYER = Code(NOTHING)
 
 
 def find_unsupported(cell: ArithmeticCell) -> str | None:
-    """Return the first reason why the fused engines can't train a cell; None if they can."""
+    """Return the first reason why no fused engine can train a cell; None without one.
+
+    An engine may have limits of its own besides.
+
+    Raises:
+        KeyError: if the model is neither built in nor a registered unit.
+    """
     units = cell.network.layers.values()
     if unknown := next((name for name in units if name not in CODES), None):
         return f"it has no gradient for the unit {unknown}"

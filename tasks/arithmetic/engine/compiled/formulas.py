@@ -178,7 +178,10 @@ def _sign(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def sparsity_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
-    """Differentiate min(|s|, |1 - s|), or w² (1 - s)² if squared; s = |w| for NAU, else w; 0 at kinks; float32."""
+    """Differentiate min(|s|, |1 - s|), or w² (1 - s)² if squared; s = |w| for NAU, else w; float32.
+
+    It is 0 at kinks and, unless squared, for NaN.
+    """
     half, one, two = np.float32(0.5), np.float32(1), np.float32(2)
     size = abs(w) if of_nau else w
     if squared:
@@ -188,7 +191,7 @@ def sparsity_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
 
 @inlined
 def out_of_bounds_slope(w, of_nau, squared):  # type: ignore[no-untyped-def]
-    """Differentiate relu(|w - c| - r), or its square; 0 within the bounds c - r and c + r; float32.
+    """Differentiate relu(|w - c| - r), or its square; 0 within the bounds c - r and c + r, and for NaN; float32.
 
     c = 0 and r = 1 for NAU, else c = r = 1/2.
     """

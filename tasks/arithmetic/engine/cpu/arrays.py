@@ -39,10 +39,11 @@ _MOST_EVALUATED = 8 * 1024
 
 
 def block_rows(inputs: int, most_bytes: int, rows: int) -> int:
-    """Choose the number of rows to process at a time, a multiple of `LANES`, so that blocks are about equal.
+    """Choose the number of rows to process at a time, a multiple of `LANES`.
 
-    It is at most 512, and may exceed `most_bytes` to be 2 `LANES`. It depends only on values that a pack's trials
-    share, since some sums are taken block by block.
+    There are as few blocks as possible, of as few rows as possible, at most 512. A block of up to 2 `LANES` rows may
+    exceed `most_bytes`. The number depends only on values that a pack's trials share, since some sums are taken block
+    by block.
 
     Args:
         inputs: numbers in a row.
@@ -164,7 +165,7 @@ class CpuArrays:
         return metrics | {"sparsity_error": errors[which]}
 
     def has_nan(self, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return True for each trial at the given places with a weight that is NaN, bool [places]."""
+        """Return True for each trial at the given places with a parameter that is NaN, bool [places]."""
         has_nan = np.empty(len(self._cells), np.bool_)
         for part, places in zip(self._parts, self._places, strict=True):
             has_nan[places] = part.has_nan()

@@ -23,7 +23,7 @@ class Store:
         read_only: leave every file in place, even invalid ones.
 
     Attributes:
-        notices: sentences for the user about files of other studies that `adopt` skipped.
+        notices: sentences for the user about studies and files that `adopt` skipped or set aside.
 
     Raises:
         InputError: if the address isn't valid.
@@ -109,7 +109,7 @@ class Store:
         """Return the store of an existing study.
 
         Raises:
-            UnknownStudyError: if it doesn't exist; the message names similar studies.
+            UnknownStudyError: if it doesn't exist; the message names similar studies, or else others, if there are any.
             StoreError: if the store can't be read.
             InputError: if the name leads out of the store's folder, or the bucket of an object store doesn't exist.
         """
@@ -124,7 +124,9 @@ class Store:
         return study
 
     def adopt(self, name: str, trial_ids: Collection[str], into: StudyStore | None = None) -> int:
-        """Copy results of other studies in this store into a study.
+        """Copy results of other studies in this store into a study, with their curves, weights and files.
+
+        Trials that failed or were stopped early aren't copied. A study that can't be read is skipped, with a notice.
 
         Args:
             name: the study to copy them into.
@@ -135,8 +137,8 @@ class Store:
             The number of adopted trials.
 
         Raises:
-            InputError: if the name leads out of the store's folder, a newer package wrote one of the study's files, or
-                another study's curves, weights or files of trials can't be adopted.
+            InputError: if the name, or a link among the studies, leads out of the store's folder, a newer package wrote
+                one of the study's files, or another study's curves, weights or files of trials can't be adopted.
             StoreError: if the study can't be read or written, or another's curves, weights or files can't be read.
             BusyError: if another driver has taken the study over from that of `into`.
         """

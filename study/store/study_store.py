@@ -143,7 +143,9 @@ class StudyStore:
         return self._folder.read(name)
 
     def read_files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of several files that `write_file` wrote, by name; missing ones and folders are left out.
+        """Return the bytes of several files that `write_file` wrote, by name.
+
+        A name is left out if nothing, or a folder, a pipe or the like has it.
 
         Raises:
             StoreError: if the store can't be read.
@@ -178,7 +180,7 @@ class StudyStore:
         return self._folder.folders(FILES)
 
     def file_sizes(self, trial_id: str) -> dict[str, int]:
-        """Return the size in bytes of each file of a trial, without links, by path below the trial's folder.
+        """Return the size in bytes of each file of a trial, by path below the trial's folder, without links and pipes.
 
         Raises:
             StoreError: if the store can't be read.
@@ -191,7 +193,7 @@ class StudyStore:
         """Return the key of a trial's file, for `read_file` and `file_address`.
 
         Raises:
-            InputError: if the name isn't a path below the trial's folder, or the id isn't a valid file name.
+            InputError: if `is_file_name` refuses the name or the id.
         """
         if not is_file_name(name) or not is_file_name(trial_id):
             raise InputError(f"{name!r} can't name a file of a trial: it must be a path below the trial's folder")
@@ -234,7 +236,7 @@ class StudyStore:
 
     @property
     def has_remains(self) -> bool:
-        """True if an interrupted deletion of the study left its lock or an empty folder.
+        """True if the study's file doesn't exist, but its lock or an empty folder does, as after interrupted deletion.
 
         Raises:
             StoreError: if the store can't be read.
@@ -250,7 +252,7 @@ class StudyStore:
         and weights that belong to them, so that remaining packs are complete. If interrupted, call it again.
 
         Raises:
-            StoreError: if a file can't be removed.
+            StoreError: if a new attempt can't be written, or a file or folder can't be removed.
         """
         self.begin_attempt()  # stops workers of a killed driver from writing
         for _, keys in groupby(sorted(self._folder.sizes(), key=_turn), key=_turn):
@@ -260,10 +262,10 @@ class StudyStore:
     # for observers
 
     def times(self) -> dict[str, float]:
-        """Return the time of the last write of the study's files and result files, in seconds since 1970, by key.
+        """Return the time of the last write of the files right in the study's folder and of result files, by key.
 
-        Lock, attempt and heartbeat are left out. No file is read. Files are replaced, never changed in place, so equal
-        times mean equal content.
+        Times are in seconds since 1970. Lock, attempt and heartbeat are left out. No file is read. Files are
+        replaced, never changed in place, so equal times mean equal content.
 
         Raises:
             StoreError: if the store can't be read.
@@ -328,9 +330,11 @@ class StudyStore:
             provenance: origin of the results; must be JSON.
 
         Raises:
-            StoreError: if the disk is full or not writable; stored files are untouched.
+            StoreError: if the disk is full or not writable; the stored results are untouched, but not always their
+                curves and weights.
             StudyError: if `check` fails.
-            InputError: if the pack's id isn't a valid file name, or a trial's family can't be imported.
+            InputError: if the pack's id isn't a valid file name, a trial's family can't be imported or isn't a
+                `Family`, or two packages offer one of the same task.
             TypeError: if the provenance isn't JSON.
         """
         failed = {result.trial.id for result in results if result.outcome is Outcome.FAILED}
@@ -385,6 +389,8 @@ class StudyStore:
     def read_pack(self, pack_id: str, *, with_curves: bool = True) -> tuple[pa.Table, pa.Table]:
         """Return the results, judged by the store's criterion if it has one, and the learning curves of one pack.
 
+        If references set the criterion, solved and unsolved trials are returned as finished (see `judged_by`).
+
         Args:
             pack_id: the pack.
             with_curves: read the curves, which are large; if False, the second table is empty.
@@ -435,7 +441,7 @@ class StudyStore:
     def failed_rows(self) -> pa.Table:
         """Return trial_id, cell_id, seed, outcome and error of failed trials without another result, one row each.
 
-        The rows are ordered by trial id.
+        The rows are ordered by trial id. If a trial failed in several packs, the first row by file name is returned.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -451,7 +457,8 @@ class StudyStore:
     def outcomes(self) -> pa.Table:
         """Return columns ``trial_id`` and ``outcome`` of the trials with an outcome other than failed, one row each.
 
-        If the store has a criterion, it judges the trials. The rows have no particular order.
+        If the store has a criterion, it judges the trials; if references set it, solved and unsolved ones are returned
+        as finished (see `judged_by`). The rows have no particular order.
 
         Raises:
             InputError: if a newer package wrote one of the files.
@@ -502,7 +509,7 @@ class StudyStore:
     ) -> Iterator[tuple[Cell, Sequence[int]]]:
         """Yield each cell that has solved trials, with the iterations at which they were solved.
 
-        A trial with two results counts twice.
+        A trial with two results counts twice. A solved trial without an iteration is left out.
 
         Args:
             task: name of the task.
@@ -636,7 +643,8 @@ class StudyStore:
             trial_ids: ids of the trials to copy.
 
         Returns:
-            The ids of those trials that the other study has trained to their end; empty if it can't be read.
+            The ids of those trials that the other study has trained to their end; empty, with a notice, if it can't be
+            read.
 
         Raises:
             StoreError: if this study's files can't be read or written, or the other's curves or weights can't be read.
@@ -733,7 +741,7 @@ class StudyStore:
         self._put(key_of("checkpoints", checkpoint.pack_id), npz(checkpoint))
 
     def load_checkpoint(self, pack_id: str) -> Checkpoint | None:
-        """Return a pack's last checkpoint, or None if it has no valid one.
+        """Return a pack's last checkpoint; None if it has no valid one, or training can't resume from its version.
 
         Raises:
             InputError: if a newer package wrote it, or the pack's id isn't a valid file name.
@@ -743,7 +751,7 @@ class StudyStore:
         return checkpoints[0] if checkpoints else None
 
     def checkpoints(self) -> list[tuple[str, tuple[str, ...], int]]:
-        """Return id, trials and iteration of the packs in mid-training, by descending iteration.
+        """Return pack id, trial ids and iteration of each valid checkpoint, by descending iteration, then by pack id.
 
         Raises:
             InputError: if a newer package wrote one of them.

@@ -70,6 +70,8 @@ class TrialFiles:
     def end(self, trial_id: str, error: str = "") -> Sequence[str]:
         """Write the error of an ended trial, if it failed, and remove the files that `keep` doesn't keep.
 
+        Log and error are kept. Empty folders are removed; links stay.
+
         Args:
             trial_id: the trial.
             error: why it failed, with its traceback; empty if it didn't.
@@ -101,11 +103,12 @@ class TrialFiles:
         return () if not unwanted else (_left_out(trial_id, unwanted, self.keep),)
 
     def upload(self, trial_ids: Collection[str]) -> None:
-        """Upload the files to keep that changed since the last call, and remove deleted ones from the store.
+        """Upload the files to keep that changed since the last call, and remove stored ones that don't exist locally.
 
         This is a no-op if the store is a folder.
 
         Raises:
+            InputError: if the bucket doesn't exist.
             OSError: if a local file can't be read.
             StoreAwayError: if the store can't be reached; the next call uploads the remaining files.
             StoreError: if the store fails for good.
@@ -130,7 +133,10 @@ class TrialFiles:
     def fetch(self, trial_ids: Collection[str]) -> None:
         """Replace the local folders of resumed trials by those in the object store; no-op if the store is a folder.
 
+        Files whose names `is_file_name` refuses are skipped.
+
         Raises:
+            InputError: if the bucket doesn't exist.
             OSError: if a local file can't be written.
             StoreError: if the store can't be read.
         """
@@ -147,7 +153,9 @@ class TrialFiles:
 
 
 def is_file_name(name: str) -> bool:
-    r"""Return True if a name is a path below a trial's folder on any system: printable, of at most 1,000 bytes.
+    r"""Return True if a name is accepted as a path below a trial's folder.
+
+    It must be printable, have at most 1,000 bytes, and have no backslash, no empty part, and no part ``.`` or ``..``.
 
     Example:
         >>> [is_file_name(name) for name in ("a/b.txt", "../a", "/etc/a", "a//b", "a\\b", "a\n")]

@@ -28,6 +28,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 class ValidatedFiles:
     """Reader of a study's files; invalid ones are moved to quarantine.
 
+    If the bucket of an object store doesn't exist, every method that reads raises an `InputError`.
+
     Args:
         folder: the study's folder.
         read_only: leave every file in place, even invalid ones.
@@ -57,6 +59,7 @@ class ValidatedFiles:
         Raises:
             InputError: if a newer package wrote it.
             StoreError: if the store fails, or an earlier version's file can't be converted.
+            KeyError: if a file of results lacks one of the columns.
         """
         ((_, table),) = self.tables([key], columns)
         return table
@@ -76,6 +79,7 @@ class ValidatedFiles:
         Raises:
             InputError: if a newer package wrote one of the files.
             StoreError: if the store fails, or an earlier version's file can't be converted.
+            KeyError: if a file of results lacks one of the columns.
         """
         for key, table in self._results(keys, columns) if _are_results(keys) else self._others(keys, columns):
             yield key, table if table is None or only is None else table.filter(pc.is_in(table["trial_id"], only))
@@ -202,7 +206,7 @@ def key_of(kind: str, pack_id: str) -> str:
     """Return the key of a pack's file of a kind.
 
     Raises:
-        InputError: if the pack's id isn't a valid file name.
+        InputError: if the pack's id isn't an ASCII letter or digit, followed by any number of these, - and _.
 
     Example:
         >>> key_of("results", "00aa"), key_of("checkpoints", "00aa")

@@ -148,7 +148,8 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
     numba would also compile a function again for each integer constant in a call by compiled code. Here a constant is
     an integer like any other; when the function is inlined, LLVM knows its value anyway.
 
-    If none of numba's folders is writable, machine code goes to a temporary folder.
+    If none of numba's folders is writable, machine code goes to a temporary folder, also that of functions which numba
+    caches later in this process.
 
     Args:
         stamp: a `digest` of all files that the function depends on; this file is added.
@@ -175,7 +176,7 @@ def cached(stamp: str, *, made_for: object = None, **options: Any) -> Decorator:
 
 
 def is_on_disk(function: Any) -> bool:
-    """Return True if a compiled function is on disk for its present sources and this processor.
+    """Return True if a function's machine code, for any types, is on disk for its present sources and this processor.
 
     Args:
         function: made by `cached`, or by numba with ``cache=True``.

@@ -17,6 +17,9 @@ _DEVICE: ContextVar[torch.device | None] = ContextVar("device", default=None)
 def use_device(device: str) -> Iterator[None]:
     """Compute on a device within the context: torch's factory functions and streams put their tensors there.
 
+    This is a no-op if the device is in use already. So ``cpu``, unless within the context of another device, leaves the
+    default device that torch has by other means.
+
     Args:
         device: such as ``cpu`` or ``cuda``.
 
@@ -47,6 +50,8 @@ def current_device() -> torch.device | None:
 
 def on_device(data: Tensor) -> Tensor:
     """Return a task's data on the device in use; each tensor is copied there once.
+
+    The copy is kept as long as the tensor; later changes of the tensor's numbers aren't copied.
 
     Args:
         data: on the CPU, such as a data set that is kept between calls; any shape.

@@ -24,7 +24,7 @@ def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
     """Compute points of the Sobol sequence as integers: x_n is the xor of x_(2^bit) over the bits of n that are 1.
 
     The sequence is that of `torch.quasirandom.SobolEngine`: it starts at 0 and follows the Gray code. If `start` is a
-    multiple of 2^k, the next 2^k points have, in each coordinate, one point in each of 2^k equal intervals.
+    multiple of 2^k, k <= 24, the next 2^k points have, in each coordinate, one point in each of 2^k equal intervals.
 
     Source: Sobol, "On the distribution of points in a cube and the approximate evaluation of integrals", 1967;
     Antonov & Saleev, "An economic method of computing LPτ-sequences", 1979, for the order; Joe & Kuo, "Constructing
@@ -39,7 +39,8 @@ def sobol_points(start: int, points: int, dimensions: int) -> Tensor:
         int32 [points, dimensions] on the CPU, each 0 <= x < 2^24.
 
     Raises:
-        ValueError: if the points lie outside the sequence, or there are points and `dimensions` is out of range.
+        ValueError: if `start` or `points` is negative, the sequence ends earlier, or there are points and `dimensions`
+            is out of range.
         RuntimeError: if `dimensions` is negative.
 
     Example:

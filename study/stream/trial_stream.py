@@ -128,7 +128,7 @@ class Stream:
         return self.draw(Draw("permutation", (n,)))
 
     def batch(self, n: int, size: int) -> Tensor:
-        """Draw the places of this iteration's batch in a data set: each place once an epoch, int64 [size].
+        """Draw the places of this iteration's batch in a data set: each place at most once an epoch, int64 [size].
 
         An epoch has n // size iterations and its own order; the n mod size last places in that order are left out.
 
@@ -159,8 +159,10 @@ class Stream:
     def draw(self, draw: Draw) -> Tensor:
         """Draw the numbers of the next call, of its shape, for the stream's `trial`, or else for the first seed.
 
+        `draw.high` and the size of a batch aren't checked: they must be valid for the method that `draw.kind` names.
+
         Raises:
-            ValueError: as the method that `draw.kind` names.
+            ValueError: as that method, for its other reasons.
         """
         numbers = self.of_all(draw)
         if self._trial is None:
@@ -170,8 +172,10 @@ class Stream:
     def of_all(self, draw: Draw) -> Tensor:
         """Draw the numbers of the next call for all trials of the pack, ``[trials, *shape]``.
 
+        `draw.high` and the size of a batch aren't checked: they must be valid for the method that `draw.kind` names.
+
         Raises:
-            ValueError: as the method that `draw.kind` names.
+            ValueError: as that method, for its other reasons.
         """
         numbers, device = self._on_cpu(draw), current_device()
         return numbers if device is None else numbers.to(device)

@@ -87,9 +87,11 @@ def aggregate(
         The planned cells in their order, then other cells in the order of their first rows.
 
     Raises:
-        InputError: if a column is missing, a trial has two rows, an outcome isn't one of `Outcome`, a cell's id doesn't
-            match its columns, or the vocabulary of an installed package can't be imported.
-        ValueError: if a text in a column of numbers isn't a number, or a hyperparameter's text can't be decoded.
+        InputError: if a column is missing, a trial has two rows, an outcome is null or isn't one of `Outcome`, a cell's
+            id doesn't match its columns, or the vocabulary of an installed package can't be imported.
+        ValueError: if a text in a column of numbers isn't a number, a hyperparameter's text can't be decoded, or a
+            negative seed encodes no seeds of sources.
+        ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
 
     Example:
         >>> from study.arrow import results_table
@@ -137,13 +139,15 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
         as_published: apply the published estimators, too.
 
     Returns:
-        The groups in the order of their columns' values: numbers ascending, others in the order of their first rows.
+        The groups in the order of their columns' values: numbers ascending after None, others in the order of their
+        first rows.
 
     Raises:
-        InputError: if the published estimators lack a solved trial's solved-at or error, or the vocabulary of an
-            installed package can't be imported.
+        InputError: if the published estimators have no error (`published_error`), or lack a solved trial's error or
+            iteration of success; or if the vocabulary of an installed package can't be imported.
         KeyError: if the table lacks a grouping column, `outcome` or `stopped_early`.
-        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
+        ValueError: if an outcome isn't one of `Outcome`, a text in a column of numbers isn't a number, a negative seed
+            encodes no seeds of sources, or the published estimators get a negative number.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],

@@ -15,7 +15,10 @@ _ID_CHARACTERS = 6
 
 
 def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
-    """Name cells by hyperparameters that distinguish them (`questions.keys`), with values spelled as in study files.
+    """Name cells by hyperparameters that distinguish them (`questions.keys`), with their values in short.
+
+    None is left out, a model loses its import path, and a value is cut to 60 characters. If several cells get the same
+    name, or one gets none, the first six characters of the cell's id are added.
 
     A label replaces all hyperparameters that change with it, and follows the model. Keys that are usually swept, such
     as those on the x axis of figures, come last.
@@ -25,10 +28,10 @@ def cell_names(cells: Sequence[Cell], labels: Labels) -> dict[str, str]:
         labels: the names of points on axes of the grid.
 
     Returns:
-        The name of each cell by its id, all different.
+        The name of each cell by its id; all different, unless ids begin alike. Empty without cells.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> points = [(h, v, start) for start in (1000, 5000) for v in (0.05, 0.1) for h in (2, 10)]

@@ -31,6 +31,9 @@ def with_dependence(summary: S, trials: Trials) -> S:
     Args:
         summary: the summary of the trials.
         trials: the trials.
+
+    Raises:
+        ValueError: if a negative seed encodes no seeds of sources (`study.records.sources_of`).
     """
     array = shared_seeds_array(trials.seeds, trials.successes)
     if array is None:
@@ -64,6 +67,9 @@ def shared_seeds_array(seeds: Ints, values: Floats) -> SourceArray | None:
 
     Returns:
         The array; None if no seed is combined or repeated.
+
+    Raises:
+        ValueError: if a negative seed encodes no seeds of sources (`study.records.sources_of`).
 
     Example:
         >>> array = shared_seeds_array(np.array([5, 7, 5]), np.array([1.0, 2.0, 3.0]))

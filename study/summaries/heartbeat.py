@@ -186,7 +186,10 @@ def readable(log_line: str) -> str:
 
 
 def progress_words(heartbeat: Heartbeat) -> str:
-    """Format a heartbeat for people, without the time of day."""
+    """Format a heartbeat's counts, remaining time and running values for people.
+
+    Packs, waiting workers and remaining time are left out if there are none, or if the time is unknown.
+    """
     parts = [f"{heartbeat.done}/{heartbeat.trials} trials", *heartbeat.outcomes.split(", ")]
     if heartbeat.workers:
         parts.append(f"{count_of(heartbeat.workers, 'pack')} training")

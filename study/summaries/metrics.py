@@ -157,7 +157,7 @@ class MetricSeries:
 
 
 def series_of(metrics: Mapping[str, Metric]) -> list[MetricSeries]:
-    """Group metrics by series, in the order of their first metrics; leave out metrics without a series.
+    """Group metrics by `series` and `along`, in the order of their first metrics; leave out metrics without a series.
 
     Example:
         >>> errors = {f"mse_at_{n}": Metric(series="MSE", along="length", at=n) for n in (3, 1, 2)}
@@ -210,10 +210,10 @@ def mean_of(weights: Sequence[float], metrics: Sequence[MetricSummary | None]) -
 
     Args:
         weights: one a metric.
-        metrics: the metrics.
+        metrics: the metrics, of independent samples.
 
     Returns:
-        None if any is missing or has fewer than two values, or no value varies.
+        None without metrics, if any is missing or has fewer than two values, or if none with a nonzero weight varies.
     """
     means = [metric.mean for metric in metrics if metric is not None and metric.mean is not None]
     deviations = [metric.deviation for metric in metrics if metric is not None and metric.deviation is not None]

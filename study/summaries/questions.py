@@ -11,13 +11,13 @@ from study.records import Cell, Labels, names_of, value
 
 
 def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
-    """List hyperparameters that distinguish the cells, without those that the ones before them determine.
+    """List names of values that distinguish the cells, without those that the ones before them determine.
 
     The model comes first, then axes of the grid, then hyperparameters. So a label on an axis replaces all
     hyperparameters that change together there, and the model replaces the hyperparameters that it prescribes.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> varying([Cell("simple", "NMU", {"hidden_size": 2}), Cell("simple", "NMU", {"hidden_size": 3})])
@@ -36,12 +36,12 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
 
 
 def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
-    """List the keys of a table of cells: the model, and the `varying` hyperparameters that distinguish its rows.
+    """List the keys of a table of cells: the model, and the `varying` names that distinguish its rows.
 
     A user's own model has a long import string, so it is left out if it doesn't vary and other keys do.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> cells = [Cell("function", "lab:train", {"width": width}) for width in (2, 4)]
@@ -62,7 +62,7 @@ def methods(names: Sequence[str], axes: Sequence[str] = ()) -> frozenset[str]:
     """Select the keys that are compared: known methods and the axes, or all keys if none of these is among the names.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> sorted(methods(["model", "operation", "learning_rate"])), sorted(methods(["source", "colour"]))
@@ -76,7 +76,7 @@ def has_methods(names: Sequence[str]) -> bool:
     """Return True if any column is a known method.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     return any(key in vocabulary().methods for key in names)
 
@@ -91,19 +91,19 @@ def cell_methods(
 ) -> frozenset[str]:
     """Select the keys that are compared in a table of cells.
 
-    If the cells' family declares its methods, these are compared, with all axes outside of the question. Otherwise all
-    keys outside of the question are compared. An axis that the question determines, such as one of input ranges,
-    belongs to the question.
+    If each cell's task belongs to a family, the known methods are compared, with all axes outside of the question; or
+    all keys if there are none of these. Otherwise all keys outside of the question are compared; or the last one if
+    there are none. An axis that the question determines, such as one of input ranges, belongs to the question.
 
     Args:
         cells: the cells of the table.
         names: the keys of the table.
         labels: the names of points on axes of the grid.
-        question_fields: hyperparameters that are declared to belong to the question. If all keys belong to it, the last
-            one is compared.
+        question_fields: hyperparameters that are declared to belong to the question. For cells of families, they only
+            decide which axes belong to it.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
 
     Example:
         >>> cells = [Cell("lab:Spirals", "lab:mlp", {"turns": n, "width": width}) for n in (1, 2) for width in (2, 4)]
@@ -149,8 +149,10 @@ def cell_questions(
 ) -> list[tuple[Hashable, ...]]:
     """Return each cell's question in a table of these cells: its values of the keys that aren't compared.
 
+    Arguments as for `cell_methods`.
+
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     names = keys(cells, labels)
     values = [[value(cell, key, labels) for key in names] for cell in cells]

@@ -21,12 +21,14 @@ Floats = npt.NDArray[np.float64]
 def references_of(table: TrialTable, criterion: ReferenceCriterion) -> dict[str, References]:
     """Select the reference trials of each question that ended, have all metrics, and meet the bounds of `keep`.
 
+    Only trials with a seed in `criterion.seeds` are selected.
+
     Args:
         table: trials by cells, judged by any criterion.
         criterion: the success criterion.
 
     Returns:
-        The references of each question, by the id of their cell.
+        The references of each question in `criterion.seeds`, by the id of their cell; empty ones without such trials.
 
     Raises:
         ValueError: if the table has an unknown outcome, or a metric's text isn't a number.

@@ -54,7 +54,7 @@ class ResultRows:
         return "group" if self.is_plain else "cell"
 
     def select(self, places: Sequence[int]) -> ResultRows:
-        """Return the rows at the given places, in their order; `winners` isn't renumbered."""
+        """Return the rows at the given places, in the order of `places`; `winners` isn't renumbered."""
         published = self.as_published
         return replace(
             self,
@@ -67,7 +67,7 @@ class ResultRows:
         """Return a key's name for readers.
 
         Raises:
-            InputError: if the vocabulary of an installed package can't be imported.
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
         """
         return words.title(key, self.titles)
 
@@ -75,15 +75,17 @@ class ResultRows:
         """Return the values of all rows as texts, formatted by `text`.
 
         Raises:
-            InputError: if the vocabulary of an installed package can't be imported.
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
         """
         return [tuple(self.text(row, key) for key in self.keys) for row in range(len(self.values))]
 
     def text(self, row: int, key: str) -> str:
         """Format a row's value of a key for readers; models' import strings are shortened if that is unambiguous.
 
+        A missing value, or one of an unknown key, is the vocabulary's text for None, or else an en dash.
+
         Raises:
-            InputError: if the vocabulary of an installed package can't be imported.
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
         """
         content = self.value(row, key)
         is_object = key == "model" and content in self._objects
@@ -103,7 +105,7 @@ class ResultRows:
         return self.values[row][self.keys.index(key)] if key in self.keys else None
 
     def alike(self, keys: Sequence[str], among: Iterable[int]) -> dict[tuple[Any, ...], list[int]]:
-        """Group rows by their values of keys; groups and rows keep their order."""
+        """Group the rows `among` by their values of keys; groups and their rows are in the order of `among`."""
         grouped: dict[tuple[Any, ...], list[int]] = {}
         for row in among:
             grouped.setdefault(tuple(self.value(row, key) for key in keys), []).append(row)
@@ -163,10 +165,10 @@ class ResultRows:
     def name(self, row: int, keys: Sequence[str] | None = None) -> str:
         """Name a row by its values of keys (default: those that vary, else all), with titles unless they are clear.
 
-        Missing values are left out; the name is empty without any value.
+        Missing values are left out unless the vocabulary has a text for them; the name is empty if all are left out.
 
         Raises:
-            InputError: if the vocabulary of an installed package can't be imported.
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
         """
         named = (self.varying() or self.keys) if keys is None else keys
         return ", ".join(part for key in named if (part := self._part(row, key)))
@@ -202,7 +204,7 @@ def cell_rows(
         titles: declared titles of hyperparameters, by name.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     all_cells = [summary.cell for summary in summaries]
     keys = questions.keys(all_cells, labels)
@@ -223,8 +225,15 @@ def cell_rows(
 def groups(summaries: Sequence[GroupSummary], by: Sequence[str], named_metrics: Collection[str] = ()) -> ResultRows:
     """Make rows of groups, with the grouping columns as keys.
 
+    The numbers of the published estimators are left out unless all groups have them.
+
+    Args:
+        summaries: the summaries of the groups.
+        by: the grouping columns.
+        named_metrics: as for `ResultRows`.
+
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     published = [s.as_published for s in summaries if s.as_published is not None]
     return ResultRows(

@@ -36,12 +36,13 @@ class Series:
 
 
 def x_axis(rows: ResultRows) -> str:
-    """Choose the key of the x axis: a usual one, else the numeric key with the most values, else any with the most.
+    """Choose the key of the x axis among the keys that vary; ``model`` if no other key varies.
 
-    ``model`` if no other key varies.
+    This is the first of the vocabulary's `swept_first`, else the numeric key with the most values, else the key other
+    than the model with the most values. Of keys with equally many values, the first is chosen.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     keys = rows.varying()
     for key in vocabulary().swept_first:
@@ -52,7 +53,10 @@ def x_axis(rows: ResultRows) -> str:
 
 
 def levels(rows: ResultRows, key: str) -> list[Any]:
-    """List the values of a key: None, then ascending numbers; in the order of their first rows if any is neither."""
+    """List the distinct values of a key: None, then ascending numbers.
+
+    If any value is neither, such as a text or a Boolean, the values are in the order of their first rows.
+    """
     values = list(dict.fromkeys(rows.value(row, key) for row in range(len(rows.summaries))))
     numbers = [level for level in values if isinstance(level, int | float) and not isinstance(level, bool)]
     if len(numbers) + values.count(None) == len(values):
@@ -69,10 +73,10 @@ def split(rows: ResultRows, x: str, most: int = MOST_CURVES) -> list[Series]:
     Args:
         rows: the rows.
         x: the key of the x axis.
-        most: the most curves in one facet.
+        most: the most curves in one facet; the first key may have more.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     indices = range(len(rows.summaries))
     keys = sorted((key for key in rows.varying() if key != x), key=lambda key: key != "model")
@@ -97,7 +101,7 @@ def by_effect(rows: ResultRows) -> list[str]:
     """List the keys that vary, in descending order of their effect on results.
 
     Results are success rates, or else means of the main metric. The effect is the range of mean ranks, so that a single
-    extreme result doesn't decide.
+    extreme result doesn't decide. Equal results are ranked in the order of the rows. Rows without a result are ignored.
     """
     results = _results(rows)
     known = [row for row, result in enumerate(results) if result is not None]
@@ -124,9 +128,9 @@ def panel_rows(rows: ResultRows, across: int, down: int) -> list[int]:
     If that leaves fewer than two rows, the rows are chosen at equal steps instead.
 
     Args:
-        rows: the rows; at least one has a trial that ended.
+        rows: the rows; at least one key varies, and at least one row has a trial that ended. Only such rows are chosen.
         across: the most values of the key with more values.
-        down: the most values of the other key.
+        down: the most values of the other key. If only one key varies, it has at most across times down values.
     """
     metric = None if rows.has_rates or rows.main_metric is None else rows.metrics[rows.main_metric]
     sign = 1.0 if metric is None or metric.higher_is_better else -1.0
@@ -155,15 +159,16 @@ def _spread(values: list[T], most: int) -> list[T]:
 def chart_series(summaries: Sequence[CellSummary], labels: Labels | None = None) -> list[tuple[str, str, int, float]]:
     """List the points of charts against the x axis.
 
-    The charts show the success rate and the median of solved-at, in iterations. Without a success criterion, the chart
-    shows the mean of the main metric.
+    The charts show the success rate and the median of solved-at, in iterations. If no cell has a success criterion, the
+    chart shows the mean of the main metric. The x axis is the first of the vocabulary's `swept_first` that is a whole
+    number in each of these cells, even if it doesn't vary, or else `x_axis`.
 
     Returns:
         (name of the chart, name of the curve, x, value) for each value of a cell; empty without values. If the values
-        on the x axis aren't all whole numbers, x is their index.
+        on the x axis aren't all whole numbers, x is their index in `levels`.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     metric = None if result_rows.have_rates(summaries) else main(metrics_of(summaries))
     charts = [_charted(summary, metric) for summary in summaries]

@@ -43,7 +43,7 @@ class SolvedTimes:
             family: the family that declares the cell's hyperparameters.
 
         Raises:
-            InputError: if the vocabulary of an installed package can't be imported.
+            InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
         """
         sizes = ((name, self.cell.value(name)) for name in family.sizes)
         texts = [
@@ -64,7 +64,8 @@ def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], fami
     """Return warnings about cells with fewer iterations than comparable cells are known to have needed.
 
     Cells are comparable if they have the same question, model, optimiser and learning rate. Of these, the cells of each
-    source that are nearest in all other hyperparameters count. Cells without a comparable one are skipped.
+    source that are nearest in sizes and the other hyperparameters of the method count. Hyperparameters of the table
+    ``protocol`` are ignored. Cells without a comparable one are skipped.
 
     Args:
         cells: planned cells.
@@ -76,7 +77,7 @@ def too_few_iterations(cells: Iterable[Cell], times: Sequence[SolvedTimes], fami
         cells needed.
 
     Raises:
-        InputError: if the vocabulary of an installed package can't be imported.
+        InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """
     by_kind: dict[tuple[str, int], list[SolvedTimes | None]] = {}
     for cell in cells:

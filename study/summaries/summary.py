@@ -161,10 +161,11 @@ def can_be_judged(table: TrialTable) -> bool:
 def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[Hashable]) -> Floats:
     """Return the planned iterations of each row's question, the limit of its restricted times to success.
 
-    This is the least planned number of the question's rows. If the table lacks planned numbers, a row's number is that
-    of its longest unsolved trial, and the question's number is the lower median of its rows. So no single trial or row
-    that ended early or ran longer decides. Solved trials don't count, because training may end with success, unless
-    the question has no unsolved trial: its number is then the greatest last iteration of its trials.
+    This is the least planned number of the question's trials. If the table lacks their planned numbers, a row's number
+    is that of its longest unsolved trial that wasn't stopped early, and the question's number is the lower median of
+    its rows. So with three or more such rows, no single trial or row that ended early or ran longer decides. Solved
+    trials don't count, because training may end with success. If the question has no such unsolved trial, its number is
+    the greatest `TrialTable.last_iteration` of its trials.
 
     Args:
         table: the trials.
@@ -172,7 +173,7 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
         questions: each row's question.
 
     Returns:
-        The iterations of each row's question; NaN if unknown.
+        The iterations of each row's question; NaN if unknown or zero.
 
     Raises:
         ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
@@ -207,8 +208,9 @@ def summarise(
         groups: the trials of each group, as rows of the table.
         untils: the iterations that each group's times to success are restricted to; NaN if unknown.
         rates: the intervals of success rates.
-        is_judged: True with a success criterion. A group has a rate if any trial was solved or unsolved or, with a
-            criterion, if none finished; but never if any was stopped.
+        is_judged: True with a success criterion. A group is judged if any trial was solved or unsolved or, with a
+            criterion, if none finished; but never if any was stopped. The rate of a judged group is None if no trial
+            was solved, unsolved or diverged.
 
     Returns:
         The fields of each group, by name.

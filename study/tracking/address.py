@@ -43,10 +43,13 @@ def default_uri(store_root: Path) -> str:
 
 
 def connect(uri: str) -> MlflowClient:
-    """Return a client that prints nothing; make the database if it is a missing file.
+    """Return a client that prints nothing, after a test request; make the database and its folder if they are missing.
+
+    It sets environment variables (`imported`).
 
     Raises:
-        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
+        Exception: an error of MLflow if it can't be reached, OSError or sqlite3.Error if the database can't be made;
+            `explaining_errors` converts it.
     """
     client_class = imported()
     path = database(uri)
@@ -92,7 +95,7 @@ def check_reachable(uri: str) -> None:
     """Check that MLflow answers a request; no-op for a missing database, which the first writer makes.
 
     Raises:
-        TrackingError: if MLflow can't be reached, or refuses the environment's credentials.
+        TrackingError: if MLflow can't be reached, refuses the environment's credentials, or can't use the database.
     """
     path = database(uri)
     if path is None or path.exists():
@@ -101,7 +104,10 @@ def check_reachable(uri: str) -> None:
 
 
 def imported() -> type[MlflowClient]:
-    """Set MLflow's environment variables, import it without its output, and return its client class: takes seconds."""
+    """Import MLflow without its output, and return its client class; the first import takes seconds.
+
+    Variables of `ENVIRONMENT` that aren't set are set first.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient

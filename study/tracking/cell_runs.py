@@ -44,7 +44,8 @@ class CellRun:
 class CellRuns:
     """The cells' runs of one experiment; each is made when the first of its trials is published.
 
-    Methods raise MLflow's errors.
+    Methods raise MLflow's errors; those that repair runs of trials also raise LookupError, ValueError, TypeError or
+    OverflowError if a user changed such a run, and InputError if a family can't be imported.
 
     Trials' runs inherit parent, name and labels from their cell, and these may change with the plan. The cell's run is
     tagged as unsettled before such a change, so that after a kill the next publisher completes it.
@@ -76,13 +77,21 @@ class CellRuns:
         return self._inherited_tags(cell.id)
 
     def check(self, run: Run) -> None:
-        """Mark a cell for repair if the run of one of its trials has a wrong parent, name or label."""
+        """Mark a cell for repair if it has no run, or the run of one of its trials has a wrong parent, name or label.
+
+        Raises:
+            LookupError: if the trial's run lacks the tag with its cell's id, or with its seed.
+            ValueError: if the tag with its seed was changed.
+        """
         cell_id = run.data.tags[CELL_ID]
         if cell_id not in self._existing() or self._differs(run, cell_id):
             self._unsettled.add(cell_id)
 
     def publish(self, cells: Sequence[CellRun]) -> None:
-        """Update the runs of cells and their trials to the current plan and results, and delete cells' duplicate runs.
+        """Make or update the runs of cells, repair the trials' runs of marked cells, and delete cells' duplicate runs.
+
+        A cell's trials are also repaired if the cell's name or labels have changed. Cells that aren't planned any more
+        keep their runs, without a place.
 
         Args:
             cells: all planned cells in the plan's order.

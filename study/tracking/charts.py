@@ -43,7 +43,7 @@ class ChartLine:
 
 
 def publish_charts(client: MlflowClient, experiment_id: str, study: StudyRun, lines: Sequence[ChartLine]) -> None:
-    """Replace the charts if their lines have changed.
+    """Replace the charts if their lines or the study's run have changed; without lines, delete them.
 
     MLflow can't delete points, so the existing runs are deleted, and new ones are made below a new parent.
 

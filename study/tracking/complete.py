@@ -29,7 +29,7 @@ def shows_all(uri: str, study: str, mark: str) -> bool:
         mark: mark of the content, as it was passed to `Publisher.shows`.
 
     Returns:
-        False also for a server or an unreadable database. Publishing again then does no harm.
+        False also for a server, or a database that isn't a file or can't be read. Publishing again then does no harm.
     """
     path = database(uri)
     if path is None:

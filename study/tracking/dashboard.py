@@ -90,10 +90,12 @@ def links_of(
         uri: MLflow's address; None without tracking.
         studies: the studies' names.
         address: the dashboard's address; by default the server's, or for a database that of `study ui`.
-        timeout_s: seconds to wait for a server's answers, without the 2 s of importing MLflow.
+        timeout_s: seconds to wait for a server's answers, without the 2 s of importing MLflow, or for a locked
+            database.
 
     Returns:
-        The links by study, without studies that MLflow doesn't know or for which its answer is late.
+        The links by study, without studies that MLflow doesn't know or has deleted, or for which its answer is late;
+        empty if MLflow can't be read.
     """
     if uri is None or not studies:
         return {}

@@ -52,7 +52,7 @@ def experiments_of(uri: str, study: str) -> list[StudyExperiment]:
 
     Raises:
         InputError: if one of them has runs that the study didn't write.
-        TrackingError: if MLflow can't be reached.
+        TrackingError: if MLflow can't be reached or refuses a request.
     """
     path = database(uri)
     if path is not None and not path.exists():

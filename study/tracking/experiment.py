@@ -79,7 +79,10 @@ class Experiment:
         self._look_at_packs(filter(None, self.study.tags.get(WRITING, "").split(",")))
 
     def look_at_all(self) -> None:
-        """Compare all runs from now on, not only those of packs without a mark."""
+        """Read all trials' runs, and compare all packs until `believe_marks`, not only those without a mark.
+
+        Duplicate runs of a trial are deleted.
+        """
         self._look_at(_TRIALS)
         self._compares_all = True
 
@@ -96,8 +99,11 @@ class Experiment:
     ) -> int:
         """Write the missing runs of a group of packs, replace those that differ, and complete half-written ones.
 
+        Packs with a mark are skipped unless all are compared (`look_at_all`). Then packs without a failed trial are
+        marked.
+
         Args:
-            packs: the packs; learning curves are read only for packs with a missing trial.
+            packs: the packs; learning curves are read only for packs with a missing or differing trial.
             files: returns the paths of a trial's files by name; see `Packs.files`.
             are_new: True if they were stored after the experiment was opened. Earlier packs with a failed trial have
                 no mark, and so may have unknown runs.
@@ -107,7 +113,7 @@ class Experiment:
 
         Raises:
             TrackingError: if a run is missing or differs after it was written.
-            StudyError: if a pack's curves or a trial's files can't be read.
+            StudyError: if a pack's curves or a trial's files can't be read, or a family can't be imported.
         """
         unmarked = [pack for pack in packs if not self.has(pack.mark)]
         incomplete = [pack for pack in unmarked if not all(map(self._has, pack.results))]
@@ -128,6 +134,8 @@ class Experiment:
     def believe_marks(self, marks: Sequence[str]) -> None:
         """Record that all stored packs were compared, and drop the marks of packs that no longer exist.
 
+        This ends the comparison of all packs that `look_at_all` began.
+
         Args:
             marks: the marks of all stored packs.
         """
@@ -141,7 +149,11 @@ class Experiment:
             self._look_at(_UNFINISHED)
 
     def publish_cells(self, cells: Sequence[CellRun]) -> None:
-        """Update the cells' runs, and their trials' names and labels, to the current plan and results."""
+        """Make or update the cells' runs, and their trials' parents, names and labels, by the current plan and results.
+
+        Args:
+            cells: all planned cells in the plan's order.
+        """
         if self.study.before is not None:
             for run in list(runs_of(self._client, self._id, f"{_TRIALS} and tags.`{PARENT}` = '{self.study.before}'")):
                 self._cells.check(run)
@@ -155,7 +167,12 @@ class Experiment:
     def finish(self) -> None:
         """Delete running runs of trials that also have an ended run, and end the runs of the study and its cells.
 
-        It also updates the statistics of a database file (`count_rows`).
+        Of the cells' runs, only those end that this experiment has read, as `publish_cells` does. Finally, the
+        statistics of a database file are updated.
+
+        Raises:
+            sqlite3.Error: if the database file can't be read or written (`count_rows`).
+            KeyError: if a running trial's run lacks the tag with the trial's id.
         """
         for run in runs_of(self._client, self._id, f"{_TRIALS} and attributes.status = 'RUNNING'"):
             others = runs_of(self._client, self._id, f"tags.`{TRIAL_ID}` = '{run.data.tags[TRIAL_ID]}'")

@@ -28,12 +28,14 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
         experiment: the experiment's name, or its id.
 
     Returns:
-        One row per run: ``run_id``, ``status``, ``start_time`` and ``end_time`` (ms since 1970), the parent's id, and a
-        column ``params.NAME`` or ``metrics.NAME`` (last value) for each parameter and metric.
+        One row per run that isn't deleted: ``run_id``, ``status``, ``start_time`` and ``end_time`` (ms since 1970), the
+        parent's id, and a column ``params.NAME`` or ``metrics.NAME`` (last value) for each parameter and metric; null
+        for runs without it.
 
     Raises:
-        InputError: if the address isn't MLflow's, the experiment doesn't exist, or it has no runs.
-        TrackingError: if MLflow can't be reached.
+        InputError: if the address isn't MLflow's, its database file is missing, or the experiment doesn't exist, was
+            deleted or has no runs.
+        TrackingError: if MLflow can't be reached or refuses a request.
     """
     path = database(uri)
     if path is not None and not path.exists():

@@ -26,6 +26,9 @@ _SPELLED = {"₊": "-add", "•": "-mul", ", ": " ", ",": "-", "λ": "lambda", "
 def metric_name(text: str) -> str:
     """Return a chart's label with models' names as in study files, and `_xHEX_` for characters that MLflow refuses.
 
+    Anywhere in the label, ``, `` and ``=`` become a space, and any other comma ``-``. Unlike a key of `key_of`, the
+    label is neither truncated nor normalised as a path.
+
     Example:
         >>> metric_name("success_rate/NAC•,σ λ̂=10"), metric_name("loss/Δ#1")
         ('success_rate/NAC-mul-sigma lambda 10', 'loss/Δ_x23_1')
@@ -38,7 +41,8 @@ def metric_name(text: str) -> str:
 def key_of(name: str) -> str:
     """Return a name as a key of MLflow, with `_xHEX_` for each refused character.
 
-    Keys are unique unless they are truncated, to 225 characters.
+    Keys are truncated to 225 characters. Different names rarely have the same key: truncated ones, the empty name and
+    ``_``, and names with parts of an escape, such as ``_x40@`` and ``@x40_``. `keys_of` makes them unique.
 
     Example:
         >>> key_of("α"), key_of("test/Δ"), key_of("acc@1"), key_of("a_x40_"), key_of("../a")

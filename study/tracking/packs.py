@@ -127,11 +127,11 @@ def marks_of(tags: Mapping[str, str]) -> list[str]:
 
 
 def marks_tags(marks: Sequence[str], since: int = 0) -> dict[str, str]:
-    """Return marks as tags.
+    """Return marks as tags: at least one tag, which is empty if there are no marks for it.
 
     Args:
         marks: all marks.
-        since: number of marks that are written already; tags with only these are left out.
+        since: number of marks that are written already; tags that are full of these are left out.
     """
     first = since // _MARKS_A_TAG
     return {

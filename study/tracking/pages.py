@@ -59,7 +59,7 @@ def experiment_tags(
     Args:
         question: the study's question.
         finding: the findings so far.
-        counts: number of trials by state, with ``done``, ``trials`` and ``solved``; None to leave them out.
+        counts: number of trials by state, with ``done``, ``trials`` and ``solved``; None or empty to leave them out.
         failures: reasons of failed trials, as Markdown.
 
     Raises:

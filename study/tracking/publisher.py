@@ -111,7 +111,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
-        """Start the publisher's thread, which opens the study in MLflow first."""
+        """Start the publisher's thread, which imports MLflow and opens the study there first."""
         self._put(_Job(lambda experiment: None))
         self._thread.start()
         return self
@@ -169,13 +169,14 @@ class Publisher:
         self._mark = mark
 
     def close(self, timeout_s: float = 60.0) -> int:
-        """Wait for the queued jobs, at most `timeout_s` seconds, and stop. Further calls return the count again.
+        """Wait for the queued jobs, at most `timeout_s` seconds, and stop. A further call waits again.
 
-        If MLflow became unreachable, closing gives up 15 s after the outage began, after at least one more try. If it
-        was never reached, closing gives up after three failures.
+        If MLflow became unreachable, closing gives up at the first failure at which at least three tries in a row have
+        failed and the outage has lasted 15 s. If it was never reached, three failures are enough.
 
         Returns:
-            The number of trials that weren't published; `sync` publishes them.
+            The number of queued trials that weren't published, including unreadable ones; `sync` publishes the others.
+            Trials of `catch_up` count only once it has begun to write.
         """
         with self._changed:
             self._closing, self._again_at = True, 0.0

@@ -45,14 +45,15 @@ def load(
     Args:
         uri: MLflow's address.
         study: the study's name.
-        with_curves: read the curves too, at three requests per trial.
-        notify: called with a sentence about each run that is left out because it was changed.
+        with_curves: read the curves too, at one request per trial and metric.
+        notify: called with a sentence about each run that is left out because it can't be read or was changed.
 
     Returns:
-        Results in the store's order, and curves ordered by trial id, without empty ones.
+        Results of ended runs in the store's order, and curves ordered by trial id, without empty ones. Of several runs
+        of a trial, the first to start counts. Both are empty for an experiment that was deleted in MLflow.
 
     Raises:
-        TrackingError: if MLflow can't be reached or doesn't know the study.
+        TrackingError: if MLflow can't be reached, refuses a request, or doesn't know the study.
         InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     with explaining_errors(uri):
@@ -107,7 +108,7 @@ def trial_runs(client: MlflowClient, study: str) -> Iterator[Run]:
 
 
 def runs_of(client: MlflowClient, experiment_id: str, where: str) -> Iterator[Run]:
-    """Yield the runs that match a filter, each once, ordered by their start.
+    """Yield the runs that match a filter and aren't deleted, each once, ordered by their start.
 
     New runs may move others to the next page, so repeated ones are skipped. In another order, such as by status, runs
     could also move to a page that was read already, and be missed.

@@ -200,8 +200,10 @@ def run_result(params: Mapping[str, str], metrics: Mapping[str, float], tags: Ma
     """Convert the parameters, metrics and tags of a run back to a result.
 
     Raises:
-        LookupError: if the task, model, seed or outcome is missing; other missing values become None.
-        ValueError: if one has an impossible value; also TypeError or OverflowError.
+        LookupError: if the task, model, seed or outcome is missing. A missing metric has no entry, and other missing
+            values become None, False or empty.
+        ValueError, TypeError, OverflowError: if one has an impossible value, or the tag with the run's names was
+            changed; also LookupError for this tag.
         InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     names = _names_from(tags)
@@ -258,6 +260,7 @@ def runs_table(runs: Sequence[tuple[Mapping[str, str], Result]]) -> pa.Table:
 
     Raises:
         InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        ValueError, TypeError, OverflowError: if Arrow has no type for the values, as after a change in MLflow.
     """
     table = results_table([result for _, result in runs])
     for name in ("trial_id", "cell_id"):  # the published ids: they differ from the parameters if somebody changed these
@@ -298,7 +301,7 @@ def curve_of(tags: Mapping[str, str], values: Mapping[str, Mapping[int, float]])
 
 
 def cell_params(cell: Cell) -> dict[str, str]:
-    """Return the parameters of a cell's run: those of its trials' runs, without the seed."""
+    """Return the parameters of a cell's run: those of its trials' runs, without the seeds."""
     texts = _texts(cell, _names_in(cell, ()))
     return {"task": cell.task, "model": cell.model} | {k: text[:_PARAMETER_CHARACTERS] for k, text in texts.items()}
 

@@ -26,7 +26,8 @@ _GENTLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str], dict[str, str]]:
     """Return the command that serves a database to browsers, and its complete environment.
 
-    The database's address is in the environment, since all users could read the password of an argument.
+    The database's address is in the environment, since all users could read the password of an argument. Variables of
+    `ENVIRONMENT` replace those already set.
 
     Args:
         uri: the database's address.
@@ -49,13 +50,13 @@ def ui_command(uri: str, port: int = 5000, host: str = _HOST) -> tuple[list[str]
 
 
 def port_for(port: int) -> int:
-    """Return a free port of this machine.
+    """Return a free port of this machine's interface 127.0.0.1: the given one, or any for 0.
 
     Args:
         port: the port to check, 0..65535; 0 for any.
 
     Raises:
-        InputError: if the port can't be used.
+        InputError: if the port is out of range, in use, or not permitted.
     """
     if not 0 <= port < 2**16:
         raise InputError(f"port must be from 0 to 65535, but got {port}")
@@ -90,7 +91,7 @@ def check_servable(uri: str) -> None:
 
 
 def until_signal(begin: Callable[[], None]) -> None:
-    """Wait for Ctrl-C, SIGTERM or SIGHUP. Call it in the main thread.
+    """Wait for Ctrl-C, SIGTERM or SIGHUP, then restore the former signal handlers. Call it in the main thread.
 
     Args:
         begin: called once the signal handlers are set.
@@ -103,9 +104,10 @@ def until_signal(begin: Callable[[], None]) -> None:
 
 
 def serve(uri: str, port: int) -> None:
-    """Serve a database's dashboard until a signal comes, then end all its processes.
+    """Serve a database's dashboard until a signal comes, then end all its processes; make a missing database file.
 
-    Call it in the main thread.
+    The signals are Ctrl-C, SIGTERM and SIGHUP. The processes are killed if they don't end within ten seconds. Call it
+    in the main thread.
 
     Args:
         uri: the database's address.
@@ -113,6 +115,7 @@ def serve(uri: str, port: int) -> None:
 
     Raises:
         TrackingError: if the server ends by itself, or is killed.
+        sqlite3.Error: if a missing database file can't be made.
     """
     command, environment = ui_command(uri, port=port)
     path = database(uri)

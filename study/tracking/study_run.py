@@ -95,7 +95,13 @@ class StudyRun:
             self.before = None
 
     def describe(self, finding: str, counts: Mapping[str, float] | None = None, failures: str = "") -> None:
-        """Write findings and failures to the descriptions of run and experiment, counts to the experiment's tags."""
+        """Write findings and failures to the descriptions of run and experiment, counts to the experiment's tags.
+
+        Arguments as for `experiment_tags`. Without counts, the tags keep theirs.
+
+        Raises:
+            InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        """
         self.tag({_NOTE: study_note(self._question, finding, failures)})
         self._tag_experiment(experiment_tags(self._question, finding, counts, failures))
 
@@ -107,7 +113,11 @@ class StudyRun:
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def artifact(self, path: Path) -> None:
-        """Add a file or folder of the report to the run's artifacts; no-op if these can't be written from here."""
+        """Add a file or folder of the report to the run's artifacts; no-op if these can't be written from here.
+
+        Raises:
+            OSError: if the file is missing, or can't be read or copied.
+        """
         if not self.keeps_files:
             return
         if path.is_dir():
@@ -129,7 +139,7 @@ class StudyRun:
         self._client.set_terminated(self.run_id)
 
     def is_alone(self, runs: Sequence[Run]) -> bool:
-        """Return True if no other publisher has been open since this one was opened.
+        """Return True if no other publisher has been open since this one was opened; a killed one counts as open.
 
         This publisher's tag is set again if another one has removed it. Each publisher sets its own tag before it reads
         the others'. So if two write the same trial, the later reader sees the other's tag, and returns False from then
@@ -192,10 +202,10 @@ def log_batch(
     metrics: Sequence[Metric] = (),
     params: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tags, metrics and parameters of a run in as few requests as MLflow permits; none without content.
+    """Write tags, metrics and parameters of a run, at most 100, 800 and 100 a request; no request without content.
 
     Raises:
-        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it.
+        Exception: an error of MLflow if it can't be reached or refuses a value; `explaining_errors` converts it.
     """
     from mlflow.entities import Param, RunTag
 

@@ -35,9 +35,9 @@ def sync(
         packs: reads the stored packs; curves are read only for packs with a missing trial.
         question: the study's question; shown above its runs.
         spec: text of the study's file.
-        finding: the findings so far; shown with the question.
-        failures: reasons of failed trials, as Markdown; shown below the question.
-        counts: number of trials in each state.
+        finding: the findings so far; shown with the question. If empty, the descriptions aren't updated.
+        failures: reasons of failed trials, as Markdown; shown below the question, but only with a finding.
+        counts: number of trials in each state; the experiment's tags show them only with a finding.
         cells: the study's cells in the plan's order, with the results of their trials.
         charts: returns the lines of the charts.
         files: writes the report and returns its files; called once everything is published, to allow links.
@@ -48,7 +48,7 @@ def sync(
     Raises:
         TrackingError: if MLflow can't be reached or refuses a request; also instead of an error of `packs`, `charts` or
             `files` that isn't a StudyError.
-        StudyError: an error of `packs`, `charts` or `files`.
+        StudyError: an error of `packs`, `charts` or `files`; also if a family can't be imported.
     """
     with explaining_errors(uri):
         experiment = Experiment(uri, study, question=question, spec=spec, cells=cells, look_at_all=True)

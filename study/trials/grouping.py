@@ -15,7 +15,11 @@ _MOST_CODES = 2**62
 def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
     """Enumerate the groups of rows with equal values in the columns `by`.
 
-    A missing value counts as a value. Without columns, all rows are one group.
+    A missing value counts as a value, and so does NaN; 0.0 and -0.0 differ. Without columns, all rows are one group.
+
+    Args:
+        table: the table.
+        by: its columns, neither dictionary-encoded nor nested.
 
     Returns:
         The group number of each row: 0, 1, ... in the order of first occurrence.
@@ -33,7 +37,11 @@ def group_codes(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
 def all_differ(table: pa.Table, by: Sequence[str]) -> bool:
     """Return True if no two rows are equal in the columns `by`.
 
-    A missing value counts as a value. Without columns, all rows are equal.
+    A missing value counts as a value, and so does NaN; 0.0 and -0.0 differ. Without columns, all rows are equal.
+
+    Args:
+        table: the table.
+        by: its columns, neither dictionary-encoded nor nested.
 
     Raises:
         KeyError: if the table lacks a column.

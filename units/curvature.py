@@ -64,7 +64,7 @@ def nac_mul_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation,
         The loss, of the broadcast shape.
 
     Raises:
-        ValueError: unless epsilon > 0.
+        ValueError: unless epsilon > 0, the shapes broadcast, and the rows of P are as long as x.
 
     Example:
         >>> nac_mul_loss([0.5, 1.0], 1.0, DRAFT, 1.0).round(4).tolist()
@@ -87,7 +87,7 @@ def nmu_loss(w1: npt.ArrayLike, w2: npt.ArrayLike, observation: Observation) -> 
         The loss, of the broadcast shape.
 
     Raises:
-        ValueError: unless 0 <= w2 <= 1.
+        ValueError: unless 0 <= w2 <= 1, the shapes broadcast, and the rows of P are as long as x.
 
     Example:
         >>> nmu_loss([1.0, -1.0, 0.5], 1.0, DRAFT).round(4).tolist()
@@ -116,7 +116,7 @@ def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 
         |w1|, of w2's shape; NaN without a solution, infinity if t^(1 / w2) overflows.
 
     Raises:
-        ValueError: unless epsilon > 0 and w2 != 0.
+        ValueError: unless epsilon > 0, w2 != 0, and the rows of P are as long as x.
 
     Example:
         >>> nac_mul_exact([1.0, -1.0], DRAFT, 0.1).round(4).tolist(), nac_mul_exact(-1.0, DRAFT, 1.0).tolist()
@@ -149,7 +149,7 @@ def nmu_exact(w2: npt.ArrayLike, observation: Observation) -> Floats:
         The lower and the upper w1, along a new last axis.
 
     Raises:
-        ValueError: unless 0 < w2 <= 1.
+        ValueError: unless 0 < w2 <= 1, and the rows of P are as long as x.
 
     Example:
         >>> nmu_exact([1.0, 0.5], DRAFT).round(4).tolist()

@@ -28,6 +28,7 @@ def clip_by_norm(gradients: Sequence[Tensor], largest: float, has_trials: bool =
 
     Raises:
         ValueError: if `gradients` is empty, or c > 0 doesn't hold.
+        IndexError: with `has_trials`, if a gradient has fewer than two axes.
 
     Example:
         >>> import torch

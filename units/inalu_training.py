@@ -67,7 +67,7 @@ class INALUTraining:
         outward_apart: True for separate updates, first of Ŵ and M̂ and then of ĝ; False to add it to the loss.
         restart_every: a trial may restart at this iteration and its multiples; None for never.
         restart_window: number of iterations, from each of those on, in which it may restart; >= 1.
-        restart_memory: number of losses since its last start that must be exceeded before it restarts.
+        restart_memory: number of losses since its last start that must be exceeded before it restarts; >= 1.
         restart_above: it restarts only if the mean of the later half of the losses is above this.
         restart_reach: new parameters are U[-r, r]; None for the unit's own start.
 

@@ -25,7 +25,8 @@ def contract(weight: Tensor, x: Tensor) -> Tensor:
 
     Args:
         weight: shape [..., out, in].
-        x: shape [..., batch, in]; without a trial axis, all trials share it.
+        x: shape [..., batch, in]; with a weight of shape [trials, out, in], [trials, batch, in], or [batch, in] if all
+            trials share it.
 
     Returns:
         Shape [..., batch, out].

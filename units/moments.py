@@ -56,9 +56,12 @@ def nac_mul_power(
         input_mean: m, any finite number.
         epsilon: ε > 0.
 
+    Returns:
+        f(c1, c2); infinity if c2 > 0 and the base of the power exceeds every float.
+
     Raises:
         ValueError: if `hidden`, `weight_variance`, `input_mean` or `epsilon` is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if only the power exceeds every float.
 
     Example:
         >>> round(nac_mul_power(1, 1, 2, 0.1, 1.5), 4)

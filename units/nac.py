@@ -62,7 +62,7 @@ def nac_mul(x: Tensor, weight: Tensor) -> Tensor:
         weight: W, shape [..., out, in].
 
     Returns:
-        Shape [..., batch, out], positive.
+        Shape [..., batch, out], positive unless it underflows to 0.
 
     Example:
         >>> nac_mul(torch.tensor([[6.0, -3.0]]), torch.tensor([[1.0, -1.0]]))

@@ -192,7 +192,7 @@ class Unit(nn.Module, ABC):
         return sparsity_error(self.effective_weights())
 
     def extra_repr(self) -> str:
-        """Return the sizes, trials and bounds for the repr."""
+        """Return the sizes, the trials if given, and the bounds if a parameter is bounded, for the repr."""
         text = f"{self.in_features}, {self.out_features}"
         text += f", trials={self.trials}" if self.trials is not None else ""
         return text + (f", bounds={self.bounds!r}" if self.traits.bounded else "")

@@ -100,7 +100,7 @@ class ArithmeticFamily(Family):
         return CHECKS[check](task, model, values)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one.
+        """Return the reason why a hyperparameter has no effect with any values of the grid; None if none is known.
 
         Raises:
             KeyError: if the model is unknown.

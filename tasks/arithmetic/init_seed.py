@@ -13,9 +13,12 @@ def init_seed(trial: Trial) -> int:
     """Return the key of the random stream of a trial's initial weights.
 
     By default it is the trial's seed for initial weights. With ``init: independent`` it is that seed XOR 64 bits of a
-    hash of the cell, so that keys differ between cells of one seed, and between seeds of one cell. The hash excludes
-    the protocol, the success criterion and the code of a user-defined unit, so that a longer trial begins as a shorter
-    one does.
+    hash of the cell, so that keys differ between cells of one seed, and between seeds of one cell. Cells that differ
+    only in the protocol, the success criterion or the code of a user-defined unit have the same hash, so that a longer
+    trial begins as a shorter one does.
+
+    Args:
+        trial: a trial of the arithmetic family.
 
     Returns:
         A number in [0, 2**64).

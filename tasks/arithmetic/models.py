@@ -182,7 +182,8 @@ def single_layer(name: str, input_size: int = 2) -> Model:
 
     Args:
         name: key in `MODELS`.
-        input_size: numbers in one input row; with more than two, the regulariser starts later.
+        input_size: numbers in one input row; with more than two, other published values apply to some models, such as
+            a later start of the regulariser.
 
     Raises:
         KeyError: if the model is unknown.
@@ -223,7 +224,9 @@ def model_of(task: str, name: str, input_size: int = 2) -> Model:
 
 
 def own_model(unit: str, layers: int) -> Model:
-    """Return the model of a user-defined unit in one or two layers; the NMU's schedule is the default.
+    """Return the model of a user-defined unit in one or two layers.
+
+    The default start and end of its sparsity regulariser are the NMU's; there is no default strength.
 
     Args:
         unit: its key in `tasks.arithmetic.own_units`.

@@ -28,10 +28,13 @@ def module_threshold(operation: str, inputs: int, range_: Range, epsilon: float)
         range_: the range of the numbers.
         epsilon: 0 < ε < 1/2.
 
+    Returns:
+        The MSE; infinite or NaN if a product or a sum overflows in float64.
+
     Raises:
         ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or,
             except for sums, ε E|x| >= 1.
-        ArithmeticError: if a number overflows, or a divisor underflows, in float64.
+        ArithmeticError: if a power or an exponential overflows, or a divisor underflows, in float64.
 
     Example:
         >>> [f"{module_threshold(name, 2, ((2.0, 6.0),), 1e-5):.4g}" for name in ("add", "mul", "div")]

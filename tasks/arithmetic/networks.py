@@ -71,10 +71,11 @@ class Network(nn.Module):
         """Compute the output.
 
         Args:
-            x: shape [..., batch, input_size].
+            x: shape [..., batch, input_size]; with `trials`, [trials, batch, input_size], or [batch, input_size] if all
+                trials share it.
 
         Returns:
-            Shape [..., batch, 1].
+            Shape [..., batch, 1]; with `trials`, [trials, batch, 1].
         """
         output: Tensor = self.first(x)
         return output if self.second is None else cast("Tensor", self.second(output))

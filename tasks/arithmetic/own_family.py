@@ -106,7 +106,7 @@ class OwnUnitsFamily(ArithmeticFamily):
             yield names, message.replace(self._model_key(model), model)
 
     def why_without_effect(self, name: str, task: str, model: str, values: Mapping[str, Collection[Any]]) -> str | None:
-        """Return the reason why a hyperparameter has no effect with any values of the grid, or None if it has one.
+        """Return the reason why a hyperparameter has no effect with any values of the grid; None if none is known.
 
         Raises:
             KeyError: if the model is unknown.

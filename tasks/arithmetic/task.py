@@ -269,8 +269,8 @@ class ArithmeticTask:
         Raises:
             ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0) or
                 isn't finite in float64, no formula is known (for ``reciprocal`` or a distribution), it takes too
-                long to compute (``mul`` of many overlapping subsets), or, in the single-module task except for sums,
-                ε times the mean absolute input is 1 or more.
+                long to compute (``mul`` of many subsets), or, in the single-module task except for sums, ε times the
+                mean absolute input is 1 or more.
 
         Example:
             >>> task = ArithmeticTask(operation="mul")

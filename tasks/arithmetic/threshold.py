@@ -54,7 +54,7 @@ def threshold(
 
     Raises:
         ValueError: if epsilon is out of range, the mean doesn't exist (``div`` with a divisor that can be 0), or it
-            takes too long to compute (``mul`` of many overlapping subsets).
+            takes too long to compute (``mul`` of many subsets).
         ArithmeticError: if a number overflows, or an interval is too narrow, in float64.
 
     Example:

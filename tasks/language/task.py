@@ -185,7 +185,7 @@ class Language(Task):
         return (outputs - batch[2]).square().mean()
 
     def measure(self, outputs: Tensor, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """Compute the mean absolute error, and the share of numbers that are exact when rounded."""
+        """Compute the mean absolute error, and the share of numbers that are exact when rounded: errors below 0.5."""
         errors = (outputs - batch[2]).abs()
         return {"mae": errors.mean(), "exact": (errors < 0.5).float().mean()}
 

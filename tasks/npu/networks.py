@@ -77,7 +77,8 @@ def only_adds(unit: type[Unit]) -> bool:
 def start_positive(network: nn.Module) -> None:
     """Draw all weights of the units in a network from U[0, 0.1], and set the gates of NPUs to 1.
 
-    Imaginary parts, biases, and the gates of RealNPUs and iNALUs aren't changed.
+    Imaginary parts, biases, and the gates of RealNPUs and iNALUs aren't changed. A gate matrix that multiplies the
+    input, such as a NALU's, counts as weights.
 
     Source: the published program of Heim, Pevný & Šmídl, "Neural Power Units", NeurIPS 2020.
 

@@ -176,7 +176,10 @@ class Counting(Task):
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and sparsity error."""
+        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and sparsity error.
+
+        The accuracy is left out unless 1 is among `test_lengths`.
+        """
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_mae": Metric(title="validation MAE", low=0.0),

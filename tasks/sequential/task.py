@@ -136,7 +136,7 @@ class SequenceOfImages(nn.Module):
         cell: cell with one input.
         start: h_0, the same for all elements of the state.
         readout: layer from the state to the output; None if the state is the output.
-        z_strength: λ_z, weight of the regulariser of the cell's inputs.
+        z_strength: λ_z, weight of the regulariser of the cell's inputs; must be 0 unless the cell is a `UnitCell`.
 
     Example:
         >>> network = SequenceOfImages(Perceptron(), ReferenceCell("sum"), start=0.0)
@@ -385,7 +385,7 @@ class Sequential(Task):
         return metrics | {"test_sparsity_error": Metric(title="sparsity error", low=0.0, high=0.5)}
 
     def setup(self, stream: Stream) -> Tensor:
-        """Draw an order of the training images, and cut it into windows, int64 [windows, train_length]."""
+        """Draw an order of the training images, and cut it into full windows, int64 [windows, train_length]."""
         images = len(self._part("train").labels)
         windows = images // self.train_length
         return stream.permutation(images)[: windows * self.train_length].reshape(windows, self.train_length)

@@ -93,8 +93,8 @@ def images_of(data: str) -> dict[str, Images]:
 def idx_images(folder: Path) -> dict[str, Images]:
     """Load a folder of IDX files, in the parts ``train``, ``validation`` and ``test``.
 
-    The last twelfth of the training images is for validation: 5,000 images of MNIST. Pixels are standardised by MNIST's
-    mean, .1307, and standard deviation, .3081.
+    The last twelfth of the training images, rounded down, is for validation: 5,000 images of MNIST. Pixels are
+    standardised by MNIST's mean, .1307, and standard deviation, .3081.
 
     Source: LeCun et al., "Gradient-based learning applied to document recognition", 1998, for MNIST and the format.
 
@@ -137,7 +137,7 @@ def read_idx(path: Path, *, dimensions: int) -> npt.NDArray[np.uint8]:
         dimensions: required number of dimensions of the array.
 
     Returns:
-        The array, uint8, of the shape in the file's header.
+        The array, uint8 and read-only, of the shape in the file's header.
 
     Raises:
         ValueError: if it isn't such a file, or has the wrong length.

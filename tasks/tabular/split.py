@@ -42,7 +42,8 @@ def extrapolating_split(column: Floats, above: float, seed: int) -> Places:
         test = {i : column_i > q},   q = quantile(column, above), linear between the nearest two numbers
 
     Args:
-        column: values of the column, float64 [rows]; finite. Parts of few rows may be empty.
+        column: values of the column, float64 [rows]; finite. Parts may be empty with few rows, and the test also
+            with ties at the quantile.
         above: level of the quantile, 0 < above < 1.
         seed: seed of the order of the rows.
 

@@ -71,11 +71,12 @@ def read_table(
         missing: ``refuse`` raises an error for a missing number; ``drop`` leaves out its row and counts it.
 
     Returns:
-        The columns; they are empty if every row is left out.
+        The columns; they are empty if the file has no rows, or every row is left out.
 
     Raises:
-        ValueError: if the file isn't such a CSV file, is partial, lacks a column, has an unknown label, or misses a
-            number with ``refuse``; the message gives the line, the column and the requirement.
+        ValueError: if the file isn't such a CSV file, is partial, lacks a column, has an unknown label in a row that
+            isn't left out, or misses a number with ``refuse``; the message gives the line, the column and the
+            requirement.
         OSError: if the file can't be read.
     """
     lines = _lines(path)

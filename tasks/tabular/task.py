@@ -191,7 +191,8 @@ class Tabular(Task):
     def measure(self, outputs: Tensor, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the mean squared error in variances of the training outputs, and on test rows each output's errors.
 
-        On test rows, errors above 1e30 or not finite become 1e30.
+        On test rows, errors above 1e30 or not finite become 1e30. RMSE and R² are computed from such errors, so the
+        RMSE is at most 1e15, and R² at least 1 - 1e30.
         """
         prepared = self._prepared
         errors = outputs - batch["outputs"]

@@ -270,7 +270,7 @@ class TimeTracking(Task):
         return (places[..., None] == torch.arange(self.side**2)).float().flatten(-2)
 
     def loss(self, outputs: Walks, batch: Episodes) -> Tensor:
-        """Compute the loss of actor and critic, averaged over the steps before the episodes' ends."""
+        """Compute the loss of actor and critic with the entropy bonus, averaged over the steps until episodes end."""
         advantage = outputs.returns[:, None] - outputs.value
         losses = (
             self.value_strength * advantage.square()

@@ -209,7 +209,9 @@ def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cel
 
 
 def matches(cell: Cell, row: Published) -> bool:
-    """Return True if a cell has a published cell's task, model, size, `_PROTOCOL`, sparsity regulariser and bounds.
+    """Return True if a cell's task, operation, model, hidden size and training are a published cell's.
+
+    The training is `_PROTOCOL`, the number of iterations, the sparsity regulariser and the bounds.
 
     A sparsity schedule that starts at the last iteration or later counts as off. A best-step window longer than the run
     counts as the full run. `stop: when_decided` doesn't change outcomes.

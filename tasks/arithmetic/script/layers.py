@@ -46,7 +46,7 @@ def layers(cell: ArithmeticCell) -> dict[str, ScriptLayer]:
     """Describe the layers of a cell's network, by their names ``first`` and, with two layers, ``second``.
 
     Raises:
-        KeyError: if a unit is user-defined.
+        KeyError: if the model is unknown or user-defined.
     """
     sizes = cell.network.sizes(cell.input_size, cell.hidden_size)
     return {name: _layer(name, unit, sizes[name], cell) for name, unit in cell.network.layers.items()}

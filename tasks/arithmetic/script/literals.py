@@ -11,7 +11,7 @@ def literal(value: object) -> str:
     """Write a value as a Python literal; infinity and NaN become constants of the module `math`.
 
     Raises:
-        TypeError: if it is neither a text nor a number.
+        TypeError: if it isn't a `str`, `int` or `float`.
 
     Example:
         >>> literal("cpu"), literal(0.5), literal(float("-inf"))

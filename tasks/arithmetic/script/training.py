@@ -28,6 +28,9 @@ def constants(cell: ArithmeticCell, threshold: float) -> Iterator[str]:
     Args:
         cell: the trial's cell.
         threshold: the test MSE to undercut.
+
+    Raises:
+        TypeError: if a needed number is None, such as the start of a sparsity strength that grows linearly.
     """
     at_once = max(1, _COUNTERS // (cell.batch_size * -(-cell.input_size // 4)))
     sizes = f"{cell.input_size}, {cell.hidden_size}, {cell.batch_size}, {at_once}"
@@ -65,7 +68,7 @@ def _range(range_: Range, *, two: bool) -> str:
 
 
 def optimizer(cell: ArithmeticCell) -> str:
-    """Write the call that constructs the optimiser; `fused` changes only its speed."""
+    """Write the call that constructs the optimiser; `fused` changes only its speed and rounding."""
     if cell.optimizer == "adam":
         return f"Adam(network.parameters(), lr={cell.learning_rate!r}, fused=True)"
     momentum = f", momentum={cell.momentum!r}" if cell.optimizer == "momentum" else ""

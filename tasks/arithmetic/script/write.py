@@ -45,7 +45,7 @@ def trial_script(study: str, result: Result, curve: Curve) -> TrialScript:
         InputError: if the trial's model is user-defined, its task isn't of the arithmetic family, its cell has a value
             that a study file can't have, or its curve is empty or lacks the validation or test MSE.
         TypeError: if a number that a study file can't leave out, such as the batch size, is None.
-        ValueError: if the first strength of the L1 penalty is above the last.
+        ValueError: unless 0 < first strength <= last strength holds for the cell's L1 penalty.
     """
     trial = result.trial
     if not len(curve.iteration) or not {*_MSES} <= curve.metrics.keys():

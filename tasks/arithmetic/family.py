@@ -139,7 +139,11 @@ class ArithmeticFamily(Family):
         return _SEARCH_ORDER
 
     def is_chosen(self, name: str, values: Values) -> bool:
-        """Return True if a hyperparameter has an effect, given the values that a search has chosen so far."""
+        """Return True unless the values that a search has chosen so far leave a hyperparameter without effect.
+
+        The model isn't considered. Without a value of `optimizer` or `bounds`, hyperparameters that depend on it count
+        as without effect.
+        """
         match name:
             case "out_of_bounds_strength" | "out_of_bounds_shape":
                 return bool(values.get("bounds") == "regularized")
@@ -164,7 +168,7 @@ class ArithmeticFamily(Family):
         return zero_divisors([typed_cell(cell) for cell in cells])
 
     def rows_of(self, cell: Content) -> tuple[object, ...]:
-        """Return the values that, with a seed, determine a trial's rows: input size, batch size, source of inputs."""
+        """Return the values that, with a seed, determine a trial's training rows: input and batch size, and source."""
         typed = typed_cell(cell)
         return (typed.input_size, typed.batch_size, typed.trained_on)
 
@@ -180,7 +184,7 @@ class ArithmeticFamily(Family):
         return (typed.iterations + 1) * (own_us + draws * typed.draw_us)
 
     def effective_weights(self, cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Return the matrices that multiply each layer's input; see `tasks.arithmetic.gates`.
+        """Return each layer's effective weights and gate parameters; see `tasks.arithmetic.gates`.
 
         For a user-defined unit, they are its two-dimensional parameters with at most 10,000 elements.
 
@@ -198,7 +202,8 @@ class ArithmeticFamily(Family):
         """Return the mean openness of each gate; see `tasks.arithmetic.gates`. It is empty for a user-defined unit.
 
         Raises:
-            ValueError: if the arrays don't fit the cell's network.
+            ValueError: if the arrays don't fit the cell's network; not for a user-defined unit.
+            KeyError: if the cell's model is unknown; not for a user-defined unit.
         """
         if "code" in cell.values:
             return super().mean_gates(cell, arrays, rows)

@@ -27,7 +27,7 @@ _HIDDEN_VALUES = 64 * 1024
 
 
 def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np.float32]]:
-    """Compute the matrices that multiply each layer's input: W of every path, and G of a gate, without biases.
+    """Compute each layer's effective weights: W of every path, and a gate's parameter G, without biases.
 
     Args:
         cell: the trials' cell.
@@ -35,8 +35,8 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
 
     Returns:
         Float32 [..., out, in] by display name, such as ``layer 1, W``. A unit with two paths has one matrix for each,
-            such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is ``layer 1, G``, and the gates of an NPU's
-            inputs, clamped to [0, 1], are ``layer 2, g``, [..., 1, in].
+            such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is ``layer 1, G``; an iNALU's is ĝ,
+            [..., 1, out]. The gates of an NPU's inputs, clamped to [0, 1], are ``layer 2, g``, [..., 1, in].
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.
@@ -67,7 +67,7 @@ def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[s
     """Compute the mean openness of each gate: the mean of g = σ(Gx) over the validation rows.
 
     x is the layer's input: the rows in layer 1, the output of layer 1 in layer 2. A gate of 1 adds, a gate of 0
-    multiplies.
+    multiplies. An iNALU's gate is g = σ(ĝ), without x. The gates of an NPU's inputs aren't included.
 
     Args:
         cell: the trials' cell.
@@ -75,7 +75,7 @@ def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[s
         rows: number of validation rows to use, from the first, >= 1; None for all.
 
     Returns:
-        ``layer 1`` and ``layer 2``, if they have gates: float32 [..., out], NaN where weights are NaN.
+        ``layer 1`` and ``layer 2``, if they have gates: float32 [..., out], NaN where weights or inputs are NaN.
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.

@@ -58,7 +58,10 @@ def add_squared_errors(tables, groups, rows, of_range, count, weight, scratch, p
 
 @entry
 def sparsity_errors(tables, groups, weight, scratch, errors):  # type: ignore[no-untyped-def]
-    """Write the sparsity error of each trial of some groups into `errors`, float32 [trials]; NaN if a weight is NaN."""
+    """Write the sparsity error of each trial of some groups into `errors`, float32 [trials].
+
+    It is the larger of both layers' `sparsity_error`, NaN if one is NaN.
+    """
     begin = 0
     for g in range(len(groups.ends)):
         end = groups.ends[g]

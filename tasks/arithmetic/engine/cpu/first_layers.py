@@ -109,7 +109,10 @@ def hidden_slopes(code, rows, outputs):  # type: ignore[no-untyped-def]
 
 @internal
 def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
-    """Write the hidden values, [outputs, columns], from the sums of `stacks.multiply_stack`; they may overwrite sums.
+    """Write the hidden values, [outputs, columns], from the sums of `stacks.multiply_stack`.
+
+    A no-op for an affine layer without activation, whose sums are its hidden values. Otherwise sums may be overwritten,
+    by hidden values or by numbers that `to_sums` needs.
 
     Args:
         code: the layer's unit.
@@ -139,6 +142,8 @@ def from_sums(code, layer, rows, x):  # type: ignore[no-untyped-def]
 @internal
 def to_sums(code, layer, rows, x, ones):  # type: ignore[no-untyped-def]
     """Compute the gradients of the sums from those of the hidden values, and add to those of the bias and NMU weights.
+
+    A no-op for an affine layer without activation, whose sums are its hidden values.
 
     Args:
         code: the layer's unit.

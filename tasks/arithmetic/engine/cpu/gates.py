@@ -67,7 +67,7 @@ def nalu_forward(w_add, w_mul, w_gate, x, has_logs, logs, sums, products, gates,
 
     Args:
         w_add: A, [out, in].
-        w_mul: M, [out, in]; the very same array as A in the original unit.
+        w_mul: M, [out, in]; equal to A in the original unit, and may then be the same array.
         w_gate: G, [out, in].
         x: [in or more, batch].
         has_logs: True if `logs` already holds the logarithms of this x.
@@ -104,7 +104,7 @@ def nalu_backward(  # type: ignore[no-untyped-def]
         m_grad: scratch, [out, batch].
         spare: scratch, [in, batch].
         add_grad: dL/dA, added to, [out, in].
-        mul_grad: dL/dM, added to; the very same array as dL/dA if M is A.
+        mul_grad: dL/dM, added to; may be the same array as dL/dA, to sum both.
         gate_grad: dL/dG, added to.
         x_grad: added to, [in, batch]; [0, batch] if not needed.
     """

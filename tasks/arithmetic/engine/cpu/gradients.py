@@ -151,12 +151,12 @@ def affine_backward(w, activation, x, z, y, y_grad, ones, w_grad, bias_grad, x_g
         w: [out, in].
         activation: f.
         x: as given to `affine_forward`.
-        z: result of `affine_forward`; overwritten.
+        z: result of `affine_forward`; overwritten, but not used for PLAIN.
         y: result of `affine_forward`.
         y_grad: ȳ, [out, batch].
         ones: [1, batch].
         w_grad: added to, [out, in].
-        bias_grad: added to, [1, out].
+        bias_grad: added to, [1, out]; unchanged for PLAIN.
         x_grad: added to, [in, batch]; [0, batch] if not needed.
     """
     z_grad = y_grad
@@ -290,7 +290,10 @@ def logarithms(x, features, rows, logs):  # type: ignore[no-untyped-def]
 
 @inlined
 def logarithms_back(x, w, z_grad, spare, x_grad):  # type: ignore[no-untyped-def]
-    """Add Wᵀ z̄ sign(x) / (|x| + 1e-7) to x_grad; W is [out, in], z̄ [out, batch], the scratch `spare` [in, batch]."""
+    """Add Wᵀ z̄ sign(x) / (|x| + 1e-7) to x_grad.
+
+    W is [out, in], z̄ [out, batch]; x, x_grad and the scratch `spare` are [in, batch].
+    """
     spare[:] = 0
     back_to_inputs(w, z_grad, spare)
     for i in range(x_grad.shape[0]):

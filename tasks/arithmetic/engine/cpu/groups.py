@@ -114,9 +114,10 @@ def new_groups(
 
     Args:
         tables: the pack's tables.
-        which: places of the trials in the pack.
+        which: places of the trials in the pack, at least one.
         same_rows: equal numbers for trials that see equal rows, [all trials].
-        most: greatest number of weights of a group; a trial that has more forms its own group.
+        most: greatest count of float32 numbers of a group's weights, with biases, NAC factors and padding; a trial that
+            has more forms its own group. More trials that see equal rows are split into several groups.
 
     Returns:
         The groups, and the sizes of their arrays.

@@ -23,7 +23,7 @@ def draw(x, transposed, n, block, seed, low, second, width, iteration, purpose, 
         x: inputs, [features, block or more] flattened, where features are n rounded up to a multiple of 4; written.
         transposed: the first features, rounded down to full vectors, [block, features] flattened; written.
         n: numbers in a row.
-        block: rows.
+        block: rows of the block, a multiple of `LANES`.
         seed: the trial's seed; for this and the arguments up to `purpose`, see `stream_simd.draw`.
         low: start of the first interval.
         second: start of the second interval.

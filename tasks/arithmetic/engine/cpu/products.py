@@ -13,7 +13,8 @@ takes several of them, and tiles are smaller.
 Sums over rows use a transposed copy of the rows, so that a vector holds separate sums. Adding up lanes of a vector
 would cost as much as the products.
 
-All matrices are C-contiguous, with rows of a multiple of `LANES` numbers, float32 or float64.
+All matrices are C-contiguous, float32 or float64. Except weights and their gradients, they have rows of a multiple of
+`LANES` numbers.
 """
 
 from __future__ import annotations
@@ -98,7 +99,10 @@ _tile_6_rest, _tile_4_rest, _tile_2_rest, _tile_1_rest = _tile(6, 1), _tile(4, 1
 
 @compiled
 def multiply(z, w, x, start, stop):  # type: ignore[no-untyped-def]
-    """Multiply over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib, for all columns b of z."""
+    """Multiply over some of the features: z_ob = sum over start <= i < stop of W_oi x_ib, for all columns b of z.
+
+    z is [outputs, rows], written; W [outputs, stop or more], x [stop or more, rows or more].
+    """
     outputs, columns = z.shape
     six = outputs - outputs % 6
     four = six + (outputs - six) // 4 * 4

@@ -56,7 +56,10 @@ class Stack(NamedTuple):
 
 @forced
 def next_stack(groups, first, end, most):  # type: ignore[no-untyped-def]
-    """Return the next `Stack`: as many trials from `first` on as have at most `most` rows of sums, but at least one."""
+    """Return the next `Stack` of the trials at positions first <= t < end of the groups' order.
+
+    It has as many trials from `first` on as have at most `most` rows of sums together, but at least one.
+    """
     last, sums, log_sums = first, 0, 0
     while last < end:
         s = groups.order[last]

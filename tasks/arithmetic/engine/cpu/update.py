@@ -46,8 +46,8 @@ def update(rules, shape, s, iteration, c1, c2, w, g, m, v):  # type: ignore[no-u
         c2: Adam's second bias correction.
         w: parameters, padded to a multiple of `LANES` with 0; the padding, its gradients and moments stay 0.
         g: their gradients; overwritten.
-        m: their first moments.
-        v: their second moments.
+        m: their first moments; unchanged by SGD.
+        v: their second moments; changed by ADAM only.
     """
     strength = np.float32(
         sparsity_strength(iteration, rules.start[s], rules.length[s], rules.strength[s], rules.exponential[s])

@@ -251,7 +251,7 @@ def _logarithms(x, logs):  # type: ignore[no-untyped-def]
 
 
 def logarithms(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Compute log(|x| + 1e-7) with x's shape, bit for bit as the engines' units do."""
+    """Compute log(|x| + 1e-7) with x's shape, bit for bit as the fused engines' units do."""
     logs = np.empty(x.size, np.float32)
     _logarithms(x.reshape(-1), logs)
     return logs.reshape(x.shape)

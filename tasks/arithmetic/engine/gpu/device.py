@@ -187,8 +187,9 @@ class CudaBlocks(Blocks):
 def trials_at_once(layout: Layout, registers: int | None = None) -> int:
     """Count the trials that fit on the current device in full blocks.
 
-    A block is full if all of its trials see the same rows. If trials see different rows, as many or a few more fit,
-    since blocks of one trial fill shared memory and registers more evenly.
+    A full block has `trials_together` trials, which see the same rows. If trials see different rows, a few more may
+    fit, since blocks of one trial fill shared memory and registers more evenly; or fewer, since their inputs take more
+    shared memory.
 
     Args:
         layout: layout of a block.
@@ -219,7 +220,7 @@ def blocks_of_one(layout: Layout, registers: int) -> int:
 
 
 def trials_together(layout: Layout, registers: int) -> int:
-    """Choose the most trials of a block: one to four, limited by registers and shared memory.
+    """Choose the most trials of a block: one to four, limited by registers, threads and shared memory.
 
     Args:
         layout: layout of a block.

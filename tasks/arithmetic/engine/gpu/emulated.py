@@ -54,7 +54,11 @@ _BLOCK_BYTES, _THREADS = 227 * 1024, 512
 
 @cache
 def emulation(shape: Shape) -> tuple[Layout, Any, Any]:
-    """Return the layout, and the compiled `train` and `evaluate`, of a shape."""
+    """Return the layout, and the compiled `train` and `evaluate`, of a shape.
+
+    Raises:
+        ValueError: for some shapes with more inputs than `MOST_INPUTS`.
+    """
     layout = new_layout(shape)
     return layout, _train(layout), _evaluate(layout)
 

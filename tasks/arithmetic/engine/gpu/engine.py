@@ -52,14 +52,21 @@ class GpuEngine(ArithmeticEngine):
         self.devices = ("cpu",) if emulated else ("cuda",)
 
     def refuses(self, cell: Cell) -> str | None:
-        """Return the reason why this engine can't train the cell, or None if it can."""
+        """Return the reason why this engine can't train the cell, or None if it can; devices aren't checked."""
         reason = super().refuses(cell) or find_unsupported(typed_cell(cell))
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
         return reason or refusal(_shape(cell))
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate MiB of `GpuArrays`: three copies of the parameters, and the evaluation rows of each range."""
+        """Estimate MiB of `GpuArrays`: three copies of the parameters, and the evaluation rows of each range.
+
+        Further rows, of trials with evaluation seeds of their own, aren't counted.
+
+        Raises:
+            KeyError: if the engine lacks a unit of the cell.
+            ValueError: for some cells with more inputs than it supports.
+        """
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         layout = _layout(pack.trials[0].cell)
         cells = {typed_cell(trial.cell) for trial in pack.trials}
@@ -70,8 +77,13 @@ class GpuEngine(ArithmeticEngine):
     def trials_at_once(self, cell: Cell) -> int | None:
         """Count the trials that the current device trains at once in full blocks; None if emulated or without a device.
 
-        A block is full if its trials have equal seeds and interpolation ranges. If all trials differ in these, as many
-        or a few more fit.
+        The trials of a full block have equal seeds and interpolation ranges. If all trials differ in these, a few more
+        or fewer may fit.
+
+        Raises:
+            KeyError: if the engine lacks a unit of the cell.
+            ValueError: for some cells with more inputs than it supports.
+            ModuleNotFoundError: if the packages of ``.[gpu]`` aren't installed.
         """
         if self._emulated or not torch.cuda.is_available():
             return None
@@ -97,9 +109,11 @@ class GpuEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            ValueError: if the checkpoint is of other trials or of another engine, or a success threshold can't be
-                computed.
+            ValueError: if the checkpoint is of other trials or of another engine, a success threshold can't be
+                computed, or a unit's weights can't have the cell's `init_variance`.
+            KeyError: if the engine lacks a unit of the cell.
             DeviceError: if the device isn't available or doesn't suit the engine, or its memory doesn't suffice.
+            ModuleNotFoundError: if the packages of ``.[gpu]`` aren't installed.
         """
         if self._emulated:
             from tasks.arithmetic.engine.gpu.emulated import EmulatedBlocks

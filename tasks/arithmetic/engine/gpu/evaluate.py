@@ -19,7 +19,7 @@ def new_error_sum(layout: Layout) -> Any:
 
         error_sum(s) -> float64
 
-    s is as in `gpu.phases.Phases`; s[t] is the number of thread t.
+    s is as in `gpu.phases.Phases`; s[t] is the sum of thread t.
     """
     threads = layout.threads
 
@@ -39,10 +39,10 @@ def new_distances(layout: Layout) -> tuple[Any, Any]:
         distance(t, p, f, p2, f2) -> worst, has_nan
         furthest(s) -> worst, has_nan
 
-    `worst` is the largest distance of an effective weight from the nearest of -1, 0 and 1, where NaN counts as the
-    largest; `has_nan` is 1 if a parameter is NaN, else 0; both float32. `distance` takes a thread's weights, `furthest`
-    the threads' results in shared memory: `worst` of thread t in s[t], its `has_nan` in s[threads + t]. Arguments are
-    as in `gpu.phases.Phases`.
+    `worst` is the largest distance of an effective weight, gates and biases aside, from the nearest of -1, 0 and 1,
+    where NaN counts as the largest; `has_nan` is 1 if a parameter is NaN, else 0; both float32. `distance` takes a
+    thread's weights, `furthest` the threads' results in shared memory: `worst` of thread t in s[t], its `has_nan` in
+    s[threads + t]. Arguments are as in `gpu.phases.Phases`.
     """
     shape, threads = layout.shape, layout.threads
     rounds, hidden, features, n = layout.rounds, shape.hidden, layout.features, shape.inputs

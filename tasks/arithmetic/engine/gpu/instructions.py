@@ -80,7 +80,7 @@ def load4(typing: Any, numbers: Any, at: Any) -> Any:
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def store4(typing: Any, numbers: Any, at: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Store four float32 neighbours into an array at a uint64 place that is a multiple of 4."""
+    """Store four float32 neighbours into an array, or at a pointer, at a uint64 place that is a multiple of 4."""
     signature = types.void(numbers, types.uint64, *[types.float32] * 4)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -229,7 +229,7 @@ def compile_kernels(
         trials: the most trials of a block of `train`.
 
     Returns:
-        The kernels as machine code, or as PTX if the assembler doesn't support the device.
+        The kernels, each as machine code, or as PTX if the assembler rejects it; see `to_machine_code`.
     """
     train, evaluate = (
         to_machine_code(to_ptx(kernel, name, kinds, capability, threads, registers), capability)
@@ -269,7 +269,7 @@ def to_ptx(
 
 
 def to_machine_code(ptx: str, capability: tuple[int, int]) -> ObjectCode:
-    """Assemble PTX, or leave it to the driver if the assembler doesn't support the device or the PTX version.
+    """Assemble PTX, or return it for the driver to assemble if the assembler rejects it.
 
     CUDA 13's assembler doesn't support devices older than 7.5, and CUDA 12's doesn't support PTX of a later minor
     version; the driver may support both.

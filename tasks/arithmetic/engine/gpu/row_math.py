@@ -139,7 +139,8 @@ def second_layer(layout: Layout) -> RowLayer:
         backward(w, u, left, slope, y, total, product, gate, u_grad, z)
 
     `forward` computes the output y from the weighted sum of the hidden units, their product and the gate in [0, 1],
-    each 0 if the unit lacks it; it stores data for `backward` in `left`. `backward` takes the loss's slope by y, writes
+    each 0 if the unit lacks it; without a second layer, y is the only hidden unit. It stores data for `backward` in
+    `left`. `backward` takes the loss's slope by y, writes
     the hidden units' gradients, and adds the gradients of the weights and of the bias to z.
     """
     kinds = {NOTHING: _no_second, AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}

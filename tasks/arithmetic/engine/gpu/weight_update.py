@@ -77,7 +77,7 @@ def new_step(rule: ParameterRule) -> Any:
 
         step(k, p, m, v, slope, how)
 
-    It writes p[k], m[k] and v[k], given the loss's slope, float32, and a `Step`.
+    It writes p[k], and the moments m[k] and v[k] that the optimiser has, given the loss's slope, float32, and a `Step`.
     """
     share, of_nau = np.float32(rule.share), rule.of_nau
     regularised, bounded = rule.share != 0, math.isfinite(rule.high)

@@ -23,7 +23,7 @@ def two_negative(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
         mean: mean of the inputs, [trials].
 
     Returns:
-        `first` with changed signs; with one hidden unit, only its factor starts negative.
+        `first` with changed signs; a single hidden unit gets the other sign.
 
     Example:
         >>> first = torch.tensor([[[0.5, 0.5], [1.0, 1.0], [-2.0, -1.0], [-0.1, 0.0]]])

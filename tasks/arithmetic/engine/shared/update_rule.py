@@ -62,6 +62,9 @@ def new_update_rule(cells: Sequence[ArithmeticCell], shapes: Mapping[str, Sequen
         cells: the trials' cells, of equal tensor shape.
         shapes: shapes of one trial's parameters, by their names ``first.PARAMETER`` and ``second.PARAMETER``.
 
+    Raises:
+        KeyError: if a unit is unknown.
+
     Example:
         >>> from tasks.arithmetic.canonical import canonical
         >>> cell = canonical("simple", "NMU", {"sparsity_start": 10, "sparsity_end": 30})

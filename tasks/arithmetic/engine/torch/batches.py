@@ -59,7 +59,11 @@ class Batches:
             self._x = torch.empty((len(seen), features, rows))
 
     def inputs(self, iteration: int) -> Tensor:
-        """Draw an iteration's inputs, [trials, features, batch]; the next draw may overwrite them."""
+        """Draw an iteration's inputs, [trials, features, batch]; the next draw may overwrite them.
+
+        Raises:
+            ValueError: if a distribution isn't possible on its range; see `check_source`.
+        """
         self._drawn = self._draw(iteration)
         if self._of_trial is None:
             return self._drawn

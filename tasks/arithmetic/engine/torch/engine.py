@@ -44,7 +44,10 @@ class TorchEngine(ArithmeticEngine):
         return is_on_disk(compiled_step)
 
     def memory_mb(self, pack: Pack) -> float:
-        """Estimate MiB of `TorchTensors`: activations three times, targets, and weights four times."""
+        """Estimate MiB of `TorchTensors`: activations three times, targets, weights four times, and evaluation rows.
+
+        The rows are those of one validation and one test set, though trials may have different ones.
+        """
         cell, trials = typed_cell(pack.trials[0].cell), len(pack.trials)
         batch = 3 * cell.batch_size * (cell.input_size + 8 * cell.hidden_size)
         targets = 2 * cell.evaluation_rows
@@ -56,7 +59,8 @@ class TorchEngine(ArithmeticEngine):
         """Count the trials that fit into 80 % of the GPU's free memory, >= 1, by training a few; None without a GPU.
 
         Raises:
-            ValueError: if the cell's success threshold can't be computed.
+            ValueError: if the cell's success threshold can't be computed, or a unit's weights can't have its
+                `init_variance`.
             DeviceMemoryError: if the GPU has no room for 20 trials.
         """
         if not torch.cuda.is_available():
@@ -75,8 +79,8 @@ class TorchEngine(ArithmeticEngine):
         """Begin a pack, or continue it from a checkpoint.
 
         Raises:
-            ValueError: if the checkpoint is of other trials or of another engine, or a success threshold can't be
-                computed.
+            ValueError: if the checkpoint is of other trials or of another engine, a success threshold can't be
+                computed, or a unit's weights can't have the cell's `init_variance`.
             DeviceError: if the device isn't available, or its memory doesn't suffice.
         """
         check_device(device)

@@ -41,7 +41,8 @@ class OwnUnitsEngine(TorchEngine):
         Raises:
             InputError: if the code can't be loaded.
             OSError: if the copy of the code can't be written.
-            ValueError: if the cell's success threshold can't be computed. A unit's own errors are raised as they are.
+            ValueError: if the cell's success threshold can't be computed, or a unit's weights can't have its
+                `init_variance`. A unit's own errors are raised as they are.
         """
         self._import()
         super().prepare(cell)

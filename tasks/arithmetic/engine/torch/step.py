@@ -94,7 +94,7 @@ def compiled_step(  # type: ignore[no-untyped-def]
 
 
 def step_compiled(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArray[np.float32]) -> None:
-    """Move the parameters by one step on the CPU, and zero the gradient.
+    """Make one step on the CPU: regularise, move parameters and moments, clip, and zero the gradient.
 
     Args:
         rule: their update rule; its `share` must be 0 for parameters that aren't clipped.
@@ -111,7 +111,7 @@ def step_compiled(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.ND
 
 
 def step_torch(rule: UpdateRule, flat: Flat, iteration: int, strength: npt.NDArray[np.float32]) -> None:
-    """Move the parameters by one step on any device, as `step_compiled` does."""
+    """Make one step on any device, as `step_compiled` does; arguments as there, except that `flat` may be on a GPU."""
     w, g = flat.weight, flat.gradient
     if strength.any() and rule.share.any():
         g.add_(_spread(rule, rule.share, strength, w.device) * _sparsity_slope(w, squared=rule.squared))

@@ -143,6 +143,9 @@ class TorchTensors:
             iteration: updates made before this one.
             losses: validation MSE of the evaluations so far, float32 [trials, evaluations], if `asks_for_losses`; else
                 None.
+
+        Raises:
+            ValueError: if a strength of the L1 penalty or a gradient limit is out of range; see `Penalties`.
         """
         prediction = self._network(self._batches.inputs(iteration).mT)
         with torch.no_grad():
@@ -192,7 +195,7 @@ class TorchTensors:
         return (total / self._cell.evaluation_rows).to("cpu", torch.float32).numpy()
 
     def has_nan(self) -> npt.NDArray[np.bool_]:
-        """Return True for each trial with a weight that is NaN, bool [trials]."""
+        """Return True for each trial with a parameter that is NaN, bool [trials]."""
         nan = [p.detach().isnan().flatten(1).any(1) for p in self._network.parameters()]
         return torch.stack(nan).any(0).cpu().numpy()
 

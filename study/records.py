@@ -484,6 +484,20 @@ class Weights:
     arrays: Mapping[str, npt.NDArray[np.float32]]
 
 
+def is_pairs(value: object) -> bool:
+    """Return True for a tuple of pairs of numbers, which `format_range` can write.
+
+    Example:
+        >>> is_pairs(((-6.0, -2.0), (2, 6))), is_pairs((("conv", "relu"),)), is_pairs(())
+        (True, False, False)
+    """
+    return isinstance(value, tuple) and bool(value) and all(_is_pair(part) for part in value)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, int | float) for end in value)
+
+
 def format_range(range_: Range) -> str:
     """Format a range as text, with all its digits.
 

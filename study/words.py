@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from study.plugins.vocabulary import vocabulary
-from study.records import Cell, Interval, Labels, format_range, value
+from study.records import Cell, Interval, Labels, format_range, is_pairs, value
 from study.rounding import format_numbers, half_width, interval_place, largest_size, last_place, place_apart, unit_size
 
 if TYPE_CHECKING:
@@ -99,9 +99,10 @@ def format_value(key: str, content: Any) -> str:
     of_values = vocabulary().value_symbols.get(key)
     if of_values is not None:
         return str(of_values.get(content, str(content)))
+    if is_pairs(content):
+        return format_range(content)
     if isinstance(content, tuple):
-        is_range = bool(content) and all(isinstance(part, tuple) and len(part) == 2 for part in content)
-        return format_range(content) if is_range else f"[{', '.join(format_value(key, part) for part in content)}]"
+        return f"[{', '.join(format_value(key, part) for part in content)}]"
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, float):

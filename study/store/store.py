@@ -126,7 +126,8 @@ class Store:
     def adopt(self, name: str, trial_ids: Collection[str], into: StudyStore | None = None) -> int:
         """Copy results of other studies in this store into a study, with their curves, weights and files.
 
-        Trials that failed or were stopped early aren't copied. A study that can't be read is skipped, with a notice.
+        Trials that failed or were stopped early aren't copied. A study that can't be read, or
+        is a link out of the store, is skipped, with a notice.
 
         Args:
             name: the study to copy them into.
@@ -137,8 +138,8 @@ class Store:
             The number of adopted trials.
 
         Raises:
-            InputError: if the name, or a link among the studies, leads out of the store's folder, a newer package wrote
-                one of the study's files, or another study's curves, weights or files of trials can't be adopted.
+            InputError: if the name leads out of the store's folder, a newer package wrote one of the study's files, or
+                another study's curves, weights or files of trials can't be adopted.
             StoreError: if the study can't be read or written, or another's curves, weights or files can't be read.
             BusyError: if another driver has taken the study over from that of `into`.
         """
@@ -147,7 +148,11 @@ class Store:
         count = 0
         for other_name in others:
             if missing:
-                other = StudyStore(self._folder.below(other_name), read_only=True)
+                try:
+                    other = StudyStore(self._folder.below(other_name), read_only=True)
+                except InputError as error:  # a link that leads out of the store
+                    self.notices.append(str(error))
+                    continue
                 adopted = study.adopt(other_name, other, missing)
                 self.notices += other.notices
                 missing -= adopted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from study.plugins.vocabulary import vocabulary
-from study.records import Cell, Labels, format_range, value
+from study.records import Cell, Labels, format_range, is_pairs, value
 from study.summaries import questions
 
 _CHARACTERS = 60  # limit for one value
@@ -75,7 +75,7 @@ def _value_text(content: Any) -> str:
     """Return a value as text in one line, shortened to the limit."""
     if isinstance(content, float):
         text = repr(content).removesuffix(".0")
-    elif isinstance(content, tuple) and content and all(isinstance(part, tuple) for part in content):
+    elif is_pairs(content):
         text = format_range(content)
     else:
         text = str(content)

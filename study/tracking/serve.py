@@ -98,9 +98,11 @@ def until_signal(begin: Callable[[], None]) -> None:
     """
     signals: queue.SimpleQueue[int] = queue.SimpleQueue()  # reentrant, so that a handler may put into it at any time
     before = {number: signal.signal(number, lambda number, frame: signals.put(number)) for number in _GENTLY}
-    begin()
-    signals.get()
-    set_handlers(before)
+    try:
+        begin()
+        signals.get()
+    finally:
+        set_handlers(before)
 
 
 def serve(uri: str, port: int) -> None:

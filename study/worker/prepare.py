@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from study.engine import Engine, engine_named
 from study.engine.calls.guarded import import_path
@@ -144,8 +145,12 @@ def main() -> None:
     """
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
-        hashable = {key: tuple(map(tuple, v)) if isinstance(v, list) else v for key, v in values.items()}
-        prepare(engine_named(name), Cell(task, model, hashable))
+        prepare(engine_named(name), Cell(task, model, {key: _hashable(value) for key, value in values.items()}))
+
+
+def _hashable(value: Any) -> Any:
+    """Return a value of JSON with tuples for its lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

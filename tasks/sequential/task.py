@@ -331,7 +331,8 @@ class Sequential(Task):
     def __post_init__(self) -> None:
         if not self.test_lengths or len(set(self.test_lengths)) < len(self.test_lengths):
             raise ValueError(f"test_lengths must be one or more distinct lengths, but got {list(self.test_lengths)}")
-        for part, longest in (("train", self.train_length), ("test", max(self.test_lengths))):
+        lengths = {"train": self.train_length, "validation": self.train_length, "test": max(self.test_lengths)}
+        for part, longest in lengths.items():
             available = len(self._part(part).labels)
             if longest > available:
                 raise ValueError(

@@ -19,7 +19,9 @@ from study.interface.values import ChoiceError, quoted
 Floats = npt.NDArray[np.float64]
 Missing = Literal["refuse", "drop"]
 
-_ABSENT = frozenset({"", "na", "n/a", "null", "none", "nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity"})
+_ABSENT = frozenset(
+    {"", "na", "n/a", "null", "none", "nan", "+nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity"}
+)
 _Lines = Iterator[tuple[int, list[str]]]
 
 

@@ -124,6 +124,12 @@ def test_where_cells_start():
     assert builder_of(PRODUCT, "LSTM")().start == 0
 
 
+def test_each_part_has_a_sequence_of_its_length():
+    """A training length beyond the number of validation images is refused: there would be nothing to validate on."""
+    with pytest.raises(ValueError, match="the number of validation images, but got a length of 250"):
+        Sequential(operation="sum", train_length=250, batch_size=4)
+
+
 def test_an_lstm_of_several_numbers_needs_a_readout():
     """An LSTM of several numbers without a readout is refused."""
     with pytest.raises(ValueError, match="must have hidden_size 1, but has 16; set readout: true"):

@@ -66,7 +66,7 @@ def test_invalid_files_are_refused(csv: Path, content: str | bytes, message: str
         assert str(caught.value) == f"ingots.csv, {message}"
 
 
-@pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "null", "None", "nan", "-Infinity", "1e999"])
+@pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "null", "None", "nan", "+nan", "-Infinity", "1e999"])
 def test_missing_numbers_are_refused_or_dropped_and_counted(csv: Path, cell: str) -> None:
     """The first missing number is named, with a count; dropped rows are counted, and lose their labels."""
     written(csv, f"x,part,y\n1,train,2\n{cell},train,{cell}\n3,test,4\n5,test,{cell}\n")

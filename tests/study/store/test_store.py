@@ -765,6 +765,11 @@ def test_results_of_other_studies_are_adopted(study: StudyStore, root: str) -> N
     fill(other, PACK, [solved(1), solved(2)])
     fill(other, OTHER_PACK, [failed(3)])
     fill(study, PACK, [solved(4)])
+    if not is_url(root):  # a study that is a link out of the store is skipped
+        outside = Path(root).with_name("outside")
+        outside.mkdir()
+        (outside / "spec.yaml").touch()
+        (Path(root) / "elsewhere").symlink_to(outside)
     wanted = {Trial(CELL, seed).id for seed in (2, 3, 4, 5)}
     assert store.adopt("demo", wanted) == 1
     assert store.adopt("demo", wanted) == 0

@@ -78,9 +78,10 @@ class Law:
     diverging: float = 0.0
 
     def draw(self, rng: np.random.Generator, studies: int, seeds: int, apart: float) -> list[Floats]:
-        """Draw outcomes of both methods, or their ranks if some diverge: an array [studies, seeds, values] of each.
+        """Draw outcomes of both methods: an array [studies, seeds, values] of each.
 
-        The first method's outcomes are greater by `apart`.
+        The first method's outcomes are greater by `apart`. If `diverging` is positive, the arrays have the outcomes'
+        ranks in their study instead, divided by the number of its outcomes.
         """
         common = math.sqrt(self.shared) * rng.normal(size=(studies, seeds, 1))
         methods = []
@@ -99,7 +100,10 @@ class Law:
         return np.split(shares, [methods[0].shape[2]], axis=2)
 
     def apart(self, seeds: int) -> float:
-        """Return the advantage of a better method: `APART_ERRORS` standard errors with this number of seeds."""
+        """Return the advantage of a better method.
+
+        It is `APART_ERRORS` standard errors of the difference of two values' means, with this number of seeds.
+        """
         variance = 1 + self.scale**2 - 2 * self.scale * self.shared
         return APART_ERRORS * math.sqrt(variance / seeds)
 
@@ -310,7 +314,10 @@ def in_parts(way: Callable[[Floats, Floats], Result], first: Floats, second: Flo
 
 
 def counted(result: Result, truth: float) -> dict[str, str]:
-    """Return the shares of right and of wrong winners, and the coverage and mean width; empty if they don't apply."""
+    """Return the shares of right and of wrong winners, and the coverage and mean width of the finite intervals.
+
+    The share of right winners is empty if the methods are equal; coverage and width are if no interval is finite.
+    """
     estimates, bounds, p_values = result
     is_called = p_values <= LEVEL
     is_right = is_called & (np.sign(estimates) == np.sign(truth)) & (truth != 0)
@@ -326,7 +333,11 @@ def counted(result: Result, truth: float) -> dict[str, str]:
 
 
 def cases(law: Law | Rates, seeds: int) -> Iterator[tuple[str, float]]:
-    """Yield each truth of a law, ``equal`` or the better method, with the difference of the methods."""
+    """Yield each truth of a law with the first method's mean or rate minus the second's, both at their best values.
+
+    The truth is ``equal``, ``first better`` or ``second better``. A law with diverging outcomes has only ``equal``, and
+    `Rates` have one truth.
+    """
     apart = law.apart(seeds)
     if isinstance(law, Rates):
         yield "first better" if apart else "equal", apart
@@ -355,7 +366,8 @@ def of_law(law: Law | Rates, studies: int, seed: int) -> Iterator[dict[str, Any]
 def extremes(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield a row for each way and sample size, over all laws.
 
-    It has the greatest rate of wrong winners, the least coverage, and the mean rate of right winners.
+    It has the greatest rate of wrong winners, the least coverage (empty if no row has one), and the mean rate of right
+    winners (``nan`` if no row has one).
 
     Raises:
         ValueError: if a way has no rows of a size.

@@ -45,7 +45,7 @@ def replayed(plan: Plan, results: pa.Table) -> tuple[Plan, pa.Table, int]:
         The last plan, its results, and the number of requests.
 
     Raises:
-        AssertionError: if the results lack a requested trial.
+        AssertionError: if the results lack a requested trial, or have one twice.
     """
     known, asked = results.slice(0, 0), 0
     while (after := extended(plan, TrialTable(known, plan.metrics))) != plan:
@@ -58,7 +58,7 @@ def revealed(plan: Plan, results: pa.Table) -> pa.Table:
     """Return the results of a plan's trials.
 
     Raises:
-        AssertionError: if the results lack a trial.
+        AssertionError: if the results lack a trial, or have one twice.
     """
     wanted = {cell.id: set(plan.seeds(cell)) for cell in plan.cells}
     rows = zip(results["cell_id"].to_pylist(), results["seed"].to_pylist(), strict=True)
@@ -165,9 +165,10 @@ def compared(name: str, results: pa.Table, plan: Plan, fixed: Plan) -> tuple[lis
     Each row also has the seeds that `study plan` expects after the first batch.
 
     Raises:
-        AssertionError: if the results lack a requested trial.
+        AssertionError: if the results lack a requested trial, or have one twice; or if a single cell has no rate, or
+            its verdict no interval.
         ZeroDivisionError: if a cell of a pair has no trial with an outcome.
-        InputError: if the results have a trial twice, or a cell's id doesn't match its columns.
+        InputError: if the results have another trial twice, or a cell's id doesn't match its columns.
     """
     end, known, asked = replayed(plan, results)
     first = revealed(extended(plan, TrialTable(results.slice(0, 0), plan.metrics)), results)

@@ -87,9 +87,9 @@ def plain(rng: Rng, methods: int, seeds: int, *, rate: float = 0.6, alike: float
 
 
 def crossed(rng: Rng, side: int) -> Any:
-    """Draw trials of two methods with crossed init and data seeds, as columns.
+    """Draw trials of two methods with crossed init and data seeds, `side` of each, as columns.
 
-    The seeds cause nine tenths of the variance.
+    The seeds cause nine tenths of the variance of the latent numbers.
     """
     columns: dict[str, list[Any]] = {"model": [], "seed": [], "outcome": []}
     seeds = [Sources(init, data + side).seed for init in range(side) for data in range(side)]
@@ -211,7 +211,10 @@ def report_names_winner(design: Design, rng: Rng) -> tuple[bool, bool, bool]:
 
 
 def row(place: int, studies: int, seed: int) -> dict[str, Any]:
-    """Draw the studies of the design `DESIGNS[place]`, and return its row: the percentages that name a winner."""
+    """Draw the studies of the design `DESIGNS[place]`, and return its row: the percentages that name a winner.
+
+    Also print the design's name.
+    """
     design = DESIGNS[place]
     tell(design.name)
     rng = np.random.default_rng([seed, zlib.crc32(design.name.encode())])

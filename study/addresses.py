@@ -37,9 +37,9 @@ def absolute(address: str | Path) -> str:
 
 
 def absolute_database(address: str) -> str:
-    """Return the address of MLflow or a database with an absolute path; addresses without a path stay unchanged.
+    """Return the address of MLflow or a database with an absolute path, if it is a path or a file ``sqlite:///FILE``.
 
-    A plain text is a path if it contains a slash or begins with a dot.
+    A text without a scheme is a path if it contains a slash or begins with a dot. Other addresses stay unchanged.
 
     Example:
         >>> absolute_database("sqlite:///runs.db") == f"sqlite:///{Path.cwd() / 'runs.db'}"
@@ -88,7 +88,7 @@ def without_secret(address: str) -> str:
 
     Unquoted passwords may contain any of these characters, so the host begins after the last @. An @ masks nothing
     in a path that begins with ``/``, ``.`` or ``~``, in a file's address or after the bucket of an object store. Nor
-    does a ? or # in a path, or a # in a file's address.
+    does a ? or # in a path, or a # in a file's address. If an @ follows a ? or #, all but the scheme is masked.
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")
@@ -140,7 +140,7 @@ def holds_secret(address: str) -> bool:
 def safe_message(address: str, text: str) -> str:
     """Return a library's message about an address, or a replacement if it could contain a part of the password.
 
-    Passwords in other addresses of the message are masked.
+    Passwords and queries in other addresses of the message are masked (`without_secret`).
 
     Args:
         address: the address that the library used.

@@ -52,7 +52,7 @@ class Deletion:
         return "\n".join(lines)
 
     def carry_out(self) -> None:
-        """Delete the study from MLflow, then from the store.
+        """Delete the study from MLflow, then from the store; without MLflow's address, from the store alone.
 
         MLflow comes first, since it can be rebuilt from the store. After an interruption, a second deletion completes
         the first.

@@ -39,7 +39,7 @@ def new_file(
 
     Args:
         name: the study's name.
-        preset: the preset to begin with; None for a small study.
+        preset: the preset to begin with; None for a small study. Unused with a sweep, a function or a command.
         folder: the folder of the new file.
         train: the import string of a training function, which is called once to find its metrics.
         command: the command of a program, which is run once to find its results.
@@ -53,7 +53,8 @@ def new_file(
 
     Raises:
         InputError: if the file exists already or can't be written, the preset doesn't exist, the name isn't valid for
-            a study, the sweep can't be read, or the function or program fails.
+            a study, the sweep can't be read or translated, or the function or program fails.
+        OSError: if the cache of code can't be written, or a log of Hydra's jobs can't be read.
     """
     from study.plugins.presets import preset_names, preset_text
     from study.spec import parse_spec
@@ -168,6 +169,7 @@ def with_import_strings(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any
 
     Raises:
         InputError: if the function has no name at the top of its module, or can't be written into a module.
+        OSError: if the module of a notebook's function can't be written.
     """
     if not callable(train := content.get("train")):
         yield content

@@ -28,11 +28,11 @@ def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
         The numbers of new and of existing trials, and notices for the user.
 
     Raises:
-        InputError: if the file isn't an export, is damaged or from a newer package, or if the store has another study
-            of that name.
+        InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or if the store has
+            another study of that name, or one that can't be planned or has files from a newer package.
         ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
-        StoreError: if the store can't be read or written.
+        StoreError: if the store can't be read or written, or the file can't be unpacked.
     """
     from study.results.import_export import import_export
 
@@ -108,7 +108,7 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
 def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = STORE) -> FinishedRuns:
     """Import the finished jobs of a Hydra multirun as trials of a study of the same program.
 
-    A job is imported if a trial's command has the same overrides.
+    A job is imported if a trial's command has the same overrides and seed, and the trial has no result.
 
     Args:
         folder: the folder of the multirun.
@@ -120,7 +120,7 @@ def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = ST
 
     Raises:
         InputError: if the study file has mistakes or no version, or runs another program; if the multirun can't be
-            read; or if no job matches a trial.
+            read; if no job matches a trial; or if a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """
@@ -147,7 +147,8 @@ def import_optuna(
 
     Raises:
         InputError: if the study file has mistakes; if the study has no version, is a search, or has other metrics; if
-            Optuna's storage can't be read, or its URL holds a password; or if no trial of Optuna matches a trial.
+            Optuna's storage can't be read, or its URL holds a password; if no trial of Optuna matches a trial; or if a
+            newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """

@@ -48,6 +48,7 @@ def report(
     Raises:
         InputError: if columns are missing or values are wrong (the message lists all mistakes), the published
             estimators lack a number, or no group can be compared.
+        ValueError, TypeError: if a column has values of several types, or two columns have the same name.
 
     Example:
         >>> import pandas as pd
@@ -126,7 +127,7 @@ class OutcomesReport:
 
         Args:
             folder: the folder; created if it doesn't exist.
-            formats: any of html, md, csv, parquet, latex, png, svg and pdf; empty for all but pdf.
+            formats: any of html, md, csv, parquet, latex, png, svg and pdf, others are ignored; empty for all but pdf.
             columns: statistics for cells.tex and report.md, by their names in cells.csv; empty for the default ones.
 
         Raises:

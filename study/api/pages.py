@@ -43,7 +43,7 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
 def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> None:
     """Write the index of a store, keep it up to date, and serve it and MLflow's dashboard, until Ctrl-C or SIGTERM.
 
-    Call it in the main thread.
+    If only the database of `where` exists, there is no index. Call it in the main thread.
 
     Args:
         where: addresses of the store and of MLflow. A database is served; an MLflow server is only linked to.
@@ -52,7 +52,9 @@ def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str],
         notify: called with each sentence for the user.
 
     Raises:
-        InputError: if the store doesn't exist, or the port is taken.
+        InputError: if the store doesn't exist, unless ``where.tracking_uri`` is a database in a folder that does; if
+            the port is taken; or if another file has the index's name.
+        StudyError: if the store can't be read, or the index can't be written.
         TrackingError: if MLflow's server ends before a signal comes.
     """
     from study import tracking

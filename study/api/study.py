@@ -157,7 +157,9 @@ class Study:
         return self.planned.size
 
     def plan(self, *, quick: bool = False, difference: float | None = None, **options: Any) -> Printout:
-        """Describe the planned trials, the progress so far and the time that remains; nothing is written.
+        """Describe the planned trials, the progress so far and the time that remains.
+
+        Nothing is written to the store.
 
         Args:
             quick: skip calibration (engines, packs, memory, time) and the power of comparisons.
@@ -169,8 +171,11 @@ class Study:
 
         Raises:
             InputError: if `difference` isn't in (0, 1], or is combined with `quick` or a search; if an option doesn't
-                exist or can't have its value; if a trial fails in the calibration; or as for `planned`.
-            StudyError: if the study's stored results can't be read.
+                exist or can't have its value; if no engine trains a cell, the device doesn't exist, or a trial fails in
+                the calibration; or as for `planned`.
+            StudyError: if the store, or the study's results in it, can't be read.
+            OSError: if the cache of code or data can't be written in the calibration.
+            Exception: the error of an engine in the calibration.
 
         Example:
             >>> print(load("demo", store="no-store").plan(quick=True))  # doctest: +ELLIPSIS
@@ -216,10 +221,13 @@ class Study:
         Raises:
             KeyboardInterrupt: if Ctrl-C or SIGTERM stopped it; checkpoints are kept.
             InputError: if no engine trains a cell, the device doesn't exist, an option doesn't exist or can't have its
-                value, or as for `planned`.
-            BusyError: if the study is running already.
+                value, the user's settings have mistakes, a newer package wrote one of the study's files, the record of
+                a search belongs to another one, or as for `planned`.
+            BusyError: if another process runs the study, or takes it over.
             ClusterError: if Ray is needed, but can't be started or has no room.
             StoreError: if the store can't be read or written, or stays away too long.
+            StudyError: if the report can't be written.
+            OSError: if the cache of code can't be written, or a process can't be started.
         """
         from study.run import Ending
 
@@ -244,8 +252,10 @@ class Study:
         Raises:
             InputError: as for `run`.
             ClusterError: if Ray is needed, but can't be started or has no room.
-            BusyError: if the study is running already.
+            BusyError: if another process runs the study, or takes it over.
             StoreError: if the store can't be read or written, or stays away too long.
+            StudyError: if the report can't be written.
+            OSError: if the cache of code can't be written, or a process can't be started.
         """
         from study.driver.options import options_of
         from study.run import run, until_sure
@@ -335,6 +345,9 @@ class Study:
     def trials(self) -> pd.DataFrame:
         """Return one row per trial with a result: `study.api.frames.TRIAL_COLUMNS`, hyperparameters and metrics.
 
+        Columns without any value are left out, except ids, seed, task, model and outcome. Only planned trials are
+        included; once a search is over, these are the fresh trials of its confirmed candidates.
+
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if its stored file is invalid, or a newer package wrote one of its files.
@@ -348,6 +361,8 @@ class Study:
     def cells(self) -> pd.DataFrame:
         """Return the rows of cells.csv, one per cell: hyperparameters, counts, rates and metrics with intervals.
 
+        Once a search is over, the cells are its confirmed candidates with their fresh trials.
+
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if its stored file is invalid, or a newer package wrote one of its files.
@@ -360,7 +375,7 @@ class Study:
         return frames.cells_frame(cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics))
 
     def curves(self, trials: Collection[str] | None = None, metrics: Collection[str] | None = None) -> pd.DataFrame:
-        """Return one row per evaluation of a trial: its iteration and metrics.
+        """Return one row per evaluation of a trial: its iteration and metrics; only for rows of `Study.trials`.
 
         Args:
             trials: ids of trials; None for all, possibly many millions of rows. Unknown ids are ignored.
@@ -381,12 +396,13 @@ class Study:
 
         Args:
             trial: its id, or the first letters of it.
-            into: the folder to copy the files to; None to return their paths in the store, which must be a folder.
+            into: the folder to copy the files to, replacing files of these names; None to return their paths in the
+                store, which must be a folder.
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if no trial or more than one has that id, the store isn't a folder and `into` is None, or a
-                newer package wrote one of the study's files.
+            InputError: if no trial or more than one has that id, the store isn't a folder and `into` is None, a file
+                has a name that isn't valid on every system, or a newer package wrote one of the study's files.
             StoreError: if the store can't be read.
             OSError: if a file can't be written to `into`.
         """
@@ -438,6 +454,8 @@ class Study:
             InputError: if the trial doesn't exist, failed, was stopped early or can't be trained here, its code has
                 changed, or a stored file is invalid.
             StoreError: if the store can't be read.
+            OSError: if the copy of the code or the data can't be written.
+            Exception: the error of a packed task or model.
         """
         from study.driver.repeat import repeat
         from study.results.trials import trial_id_of
@@ -473,7 +491,8 @@ class Study:
         """Train a random sample of the stored trials again, each alone, and store a certificate for the report.
 
         Args:
-            share: the share of trials to train, in (0, 1]; at least one is trained.
+            share: the share to train of the trials that neither failed nor were stopped early, in (0, 1]; at least one
+                is trained.
             notify: called with the comparison of each trial.
 
         Returns:
@@ -483,8 +502,10 @@ class Study:
             UnknownStudyError: if the store has no such study.
             InputError: if `share` isn't in (0, 1], there is nothing to compare with, a trial can't be trained here, or
                 a stored file is invalid.
-            BusyError: if the study is running.
+            BusyError: if the study is running when all of them are trained; no certificate is stored then.
             StoreError: if the store can't be read or written.
+            OSError: if the copy of the code or the data can't be written.
+            Exception: the error of a packed task or model.
         """
         from study.driver.repeat import verify
 
@@ -641,7 +662,8 @@ class Study:
         Args:
             folder: the folder to write to; None for `report` in the study's folder, or for NAME-report in the working
                 folder if the store isn't a folder.
-            formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf; empty for all but pdf.
+            formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf, others are ignored; empty for all but
+                pdf.
             compare: ``published``, or the name of a stored study to compare with; unused if `results` is given.
             trial: the trial whose weights are drawn; None for a typical solved one.
             columns: statistics for cells.tex and report.md, by their names in cells.csv, such as
@@ -657,6 +679,7 @@ class Study:
                 or the trial's weights aren't stored; or as for `results`.
             ReportError: if a part of the report failed; all others are written.
             StudyError: if the store can't be read, or the folder can't be written.
+            ValueError: if the results have no row, as those of a search without a suggestion.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report
@@ -689,7 +712,7 @@ class Study:
         return pd.DataFrame(comparison_rows(results.rows, results.against))
 
     def sync(self) -> int:
-        """Publish the report, and the trials that MLflow lacks or has with other values.
+        """Write the report, and publish it with the trials that MLflow lacks or has with other values.
 
         Returns:
             The number of published trials.
@@ -718,7 +741,7 @@ class Study:
             UnknownStudyError: if neither the store nor MLflow has the study.
             InputError: if the study's folder is a link, or it or the experiment in MLflow has content of others.
             BusyError: if the study is running.
-            TrackingError: if MLflow can't be reached; then nothing is deleted.
+            TrackingError: if MLflow can't be reached or refuses; the store is untouched.
             StoreError: if the store can't be read, or a file can't be removed.
         """
         from study.api.deletion import deletion_of

@@ -62,11 +62,11 @@ class Where:
 
         Args:
             option: the command-line option, for the message.
-            value: the option's value: an address, ``off``, or None for the default.
+            value: the option's value: an address, ``off``, or None or an empty text for the default.
             default: returns the default address in the store's folder.
 
         Returns:
-            The address; None if the value is ``off``, or if it is None and the store is a URL.
+            The address; None if the value is ``off``, or if it is None or empty and the store is a URL.
 
         Raises:
             InputError: if the value is a word such as ``none`` instead of ``off``.
@@ -86,7 +86,7 @@ class Where:
             command: the command's name, for the message.
 
         Raises:
-            InputError: if nothing is published to MLflow.
+            InputError: if nothing is published to MLflow, or the value is a word such as ``none`` instead of ``off``.
         """
         uri = self.tracking
         if uri is None:

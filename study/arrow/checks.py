@@ -42,7 +42,7 @@ def complaint(results: pa.Table) -> str | None:
 
     Raises:
         KeyError: if one of these columns is missing.
-        ValueError: if a hyperparameter's JSON or range can't be decoded.
+        ValueError: if a hyperparameter's JSON or range, or a field's metadata, can't be decoded.
         ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
 
     Example:
@@ -60,6 +60,9 @@ def complaint(results: pa.Table) -> str | None:
 
 def names_complaint(schema: pa.Schema) -> str | None:
     r"""Describe the first unprintable or too long name of a column, a hyperparameter or a metric; None without one.
+
+    Raises:
+        UnicodeDecodeError: if a field's metadata isn't UTF-8 text.
 
     Example:
         >>> names_complaint(pa.schema([("loss\x1b[2J", pa.float64())]))

@@ -83,7 +83,7 @@ class Meaning:
 
 
 def column_of(field: pa.Field) -> Meaning | None:
-    """Return the role, name and kind of a column; None for the fixed columns.
+    """Return the role, name and kind of a column; None for one without a role, such as the fixed columns.
 
     Raises:
         UnicodeDecodeError: if the field's metadata isn't UTF-8 text.

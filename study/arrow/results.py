@@ -37,7 +37,8 @@ def results_table(results: Iterable[Result]) -> pa.Table:
         results: any number of results, even none, of any tasks.
 
     Returns:
-        The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order.
+        The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order, and the column
+        `WHOLE_NUMBERS` if a hyperparameter has both integers and floats.
 
     Raises:
         InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
@@ -132,7 +133,7 @@ def kinds_of(cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def whole_numbers(values: Mapping[str, Sequence[Any]], count: int) -> pa.Array | None:
-    """Return the column `whole_numbers`, the names of each row's integer hyperparameters; None if all are floats.
+    """Return the column `whole_numbers`, the names of each row's integer hyperparameters; None if no row has any.
 
     Args:
         values: the values of each hyperparameter of kind number.

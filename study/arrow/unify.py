@@ -28,8 +28,8 @@ def unified(tables: Sequence[pa.Table]) -> pa.Table:
     """Concatenate tables of results, or of curves.
 
     A column that a table lacks is null in its rows. A column of integers and floats becomes float, and
-    `whole_numbers` notes the integers, so that cells keep their ids. Other mixed columns, and those with integers that
-    no float can hold exactly, become JSON.
+    `whole_numbers` notes the integers, so that cells keep their ids. Other mixed columns, and those of floats with
+    integers beyond ±2^53, become JSON. A curve's metric is float64 if it is in any table, else float32.
 
     Args:
         tables: at least one; empty tables don't contribute columns. If all are empty, only the first does.

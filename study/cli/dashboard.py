@@ -19,11 +19,13 @@ from study.words import count_of
 def sync(name: str, store: str, tracking_uri: str | None) -> None:
     """Publish the trials of study NAME that MLflow lacks, and the report, to MLflow.\f
 
+    Trials that MLflow has with other values are published again. Print the number of published trials.
+
     Raises:
         InputError: if the study doesn't exist or has no results, or no MLflow address is set.
-        TrackingError: if MLflow can't be reached.
-        StoreError: if the store can't be read.
-        ReportError: if a part of the report failed.
+        TrackingError: if MLflow can't be reached, or refuses a request.
+        ReportError: if a part of the report failed; everything else is published.
+        StudyError: if the store can't be read, or the report can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     published = Study(name, Where(store, tracking_uri)).sync()
@@ -51,6 +53,7 @@ def ui(store: str, tracking_uri: str | None, port: int, no_browser: bool) -> Non
         InputError: if the store doesn't exist, unless `tracking_uri` is a database in a folder that does; if a port is
             taken; or if the store's index.html isn't an index.
         StudyError: if the store can't be read, or the index can't be written.
+        TrackingError: if MLflow's server ends before Ctrl-C.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     where = Where(store, tracking_uri)

@@ -25,10 +25,11 @@ def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bo
 
     TRIAL is an id, or its first letters.\f
 
-    With `to`, copy the files of the trial there instead.
+    With `to`, copy the files of the trial there instead, and print their number. Else, `as_json` prints JSON data.
 
     Raises:
-        InputError: if the study doesn't exist, no trial or more than one has the id, or `to` lacks a `trial`.
+        InputError: if the study doesn't exist, no trial or more than one has the id, `to` lacks a `trial`, or a file to
+            copy has a name that isn't valid on every system.
         StoreError: if the store can't be read.
         OSError: if a file can't be written to `to`.
     """  # noqa: D301 - click's help ends at the form feed

@@ -148,8 +148,8 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
     With --watch, the exit code is that of the study: 0 finished, 1 failed, 2 bad input, 130 stopped.\f
 
     Raises:
-        InputError: if the cluster's address is missing or invalid, it doesn't know the study, `only_store` must tell
-            several stores apart, or `is_watch` is combined with `as_json`.
+        InputError: if the cluster's address is missing or invalid, it doesn't know the study or not for `only_store`,
+            or `is_watch` is combined with `as_json`, or with several stores of the study and no `only_store`.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached.
     """  # noqa: D301 - click's help ends at the form feed
@@ -182,6 +182,8 @@ def logs(name: str, trial: str | None, cluster: str | None, only_store: str | No
     """Print the log of study NAME on a cluster, or that of one TRIAL.
 
     TRIAL is an id, or its first letters; its log is read from the store.\f
+
+    If a study that hasn't ended has no log yet, print a warning with Ray's reason.
 
     Raises:
         InputError: if the cluster's address is missing or invalid, it doesn't know the study, `only_store` must tell
@@ -244,6 +246,8 @@ def _explain_missing_log(job: Job) -> None:
 def stop(name: str, cluster: str | None, only_store: str | None) -> None:
     """Stop study NAME on a cluster. It stores checkpoints, publishes and ends within two minutes.\f
 
+    Wait for its end, and print how it ended. If it isn't running, print only that.
+
     Raises:
         InputError: if the cluster's address is missing or invalid, it doesn't know the study, or `only_store` must tell
             several stores apart.
@@ -278,7 +282,8 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
 def keep(arguments: tuple[str, ...]) -> None:
     """Run another command of this program, and restart it whenever it is killed; for jobs on a cluster.\f
 
-    After five restarts, it isn't restarted any more.
+    After five restarts, it isn't restarted any more. Exit with the command's code; with 130 if a request to
+    end, such as SIGTERM, killed it; or with 1 if it was killed again after the last restart.
 
     Raises:
         InputError: without a command.

@@ -32,8 +32,11 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
 
     With --tracking-uri off, MLflow stays unchanged.\f
 
+    Exit with code 1 if the user doesn't confirm.
+
     Raises:
-        InputError: if a study doesn't exist, or there is no terminal to confirm on and `yes` is False.
+        InputError: if a study doesn't exist, its folder is a link, it or the experiment in MLflow has content of
+            others, or there is no terminal to confirm on and `yes` is False.
         BusyError: if a study is running.
         TrackingError: if MLflow can't be reached or refuses.
         StoreError: if the store can't be read, or a file of it can't be removed.
@@ -66,7 +69,8 @@ def export(name: str, file: Path, store: str) -> None:
     `study import FILE.zip` imports it into any store. The study may be running: trials done so far are exported.\f
 
     Raises:
-        InputError: if the study doesn't exist, FILE.zip exists already, or its folder doesn't.
+        InputError: if the study doesn't exist, FILE.zip exists already, its folder doesn't, or a newer package wrote a
+            file of the study.
         StoreError: if the store can't be read, or the file can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
@@ -104,7 +108,8 @@ def import_zip(file: Path, store: str) -> None:
     Trials that are already in the store stay unchanged.\f
 
     Raises:
-        InputError: if the file isn't an export or is damaged, or the store has another study of that name.
+        InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or the store has
+            another study of that name.
         ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
         StoreError: if the store can't be read or written.
@@ -218,7 +223,8 @@ def import_hydra(folder: Path, file: str, store: str) -> None:
     """Import the finished jobs of a Hydra multirun as trials of FILE.yaml; the file must have a version.\f
 
     Raises:
-        InputError: if the study file has mistakes or no version, the multirun can't be read, or no job matches a trial.
+        InputError: if the study file has mistakes or no version, or runs another program, the multirun can't be read,
+            or no job matches a trial.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed
@@ -237,7 +243,8 @@ def import_optuna(storage: str, file: str, optuna_study: str | None, store: str)
     """Import the completed trials of an Optuna study as trials of FILE.yaml; the file must have a version.\f
 
     Raises:
-        InputError: if the study file has mistakes or no version, the storage can't be read, or no trial matches.
+        InputError: if the study file has mistakes or no version, is a search or has other metrics; if the storage can't
+            be read, or holds a password; or if no trial matches.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed

@@ -39,9 +39,11 @@ from study.errors import InputError
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
     """List the studies of the store and the presets, or the studies of all users of a cluster.\f
 
+    `as_json` prints JSON data, with the presets only if `of_presets` is True.
+
     Raises:
-        InputError: if no store exists, a cluster's address is missing or invalid, or a package of presets can't be
-            imported.
+        InputError: if no store exists (without `as_json`, the presets are listed nevertheless), a cluster's address
+            is missing or invalid, or a package of presets can't be imported.
         StoreError: if the store can't be read.
         MissingPackageError: with `on_cluster`, if Ray isn't installed here.
         ClusterError: with `on_cluster`, if the cluster can't be reached.
@@ -76,8 +78,11 @@ def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool,
 def show(name: str, store: str, as_file: bool, as_json: bool) -> None:
     """Print the current table of study NAME, or the file of a preset that isn't in the store.\f
 
+    `as_json` prints the study's results as JSON data, also if there are none yet. It is ignored if a file is printed.
+
     Raises:
-        InputError: if neither a stored study nor a preset has that name, or the name leads out of the store.
+        InputError: if neither a stored study nor a preset has that name, the name leads out of the store, the study has
+            no results and `as_json` is False, its stored file is invalid, or a newer package wrote one of its files.
         StoreError: if the store can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import file_of, is_preset_alone
@@ -188,11 +193,13 @@ def report(
 
     With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.\f
 
-    Print the table of results, too.
+    Print the table of results and the report's address, too; with `as_json`, the results and the paths of the files as
+    JSON data instead.
 
     Raises:
-        InputError: if a study or file doesn't exist or isn't valid, an option doesn't apply, or a file that isn't a
-            report's would be overwritten.
+        InputError: if a study or file doesn't exist or isn't valid, an option doesn't apply, a file that isn't a
+            report's would be overwritten, or a study has no results (unless `as_json` is True, and the report has a
+            single study's cells).
         StoreError: if the store can't be read.
         TrackingError: with `source` mlflow, if MLflow can't be reached or doesn't know a study.
         ReportError: if a part of the report failed; all others are written.
@@ -278,7 +285,8 @@ def check(file: str, overrides: tuple[str, ...], store: str, yes: bool, as_json:
     Exit code 0 if all are shown, 4 if any is refuted, 5 if none is refuted and any is undecided.\f
 
     Raises:
-        InputError: if the study or file doesn't exist, has mistakes or has no claims.
+        InputError: if the study or file doesn't exist, has mistakes or has no claims, there are over 100,000 trials
+            without `yes`, or a newer package wrote one of the study's files.
         StoreError: if the store can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import is_stored

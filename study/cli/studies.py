@@ -72,7 +72,8 @@ def new(
 
     Raises:
         InputError: if options exclude each other, NAME.yaml exists or can't be written, a preset or sweep can't be
-            read, or the function or program fails.
+            read or translated, or the function or program fails.
+        OSError: if the cache of code can't be written, or a log of Hydra's jobs can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import new_file
 
@@ -124,9 +125,11 @@ def plan(
     KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
     Raises:
-        InputError: if the file has mistakes, an option isn't valid, a trial fails in the calibration, or there are over
-            100,000 trials without `yes`.
-        StoreError: if the store can't be read.
+        InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, a trial fails in the
+            calibration, or there are over 100,000 trials without `yes`.
+        StudyError: if the store, or the study's results in it, can't be read.
+        OSError: if the cache of code or data can't be written in the calibration.
+        Exception: the error of an engine in the calibration.
     """  # noqa: D301 - click's help ends at the form feed
     console = make_console()
     study = load(file, overrides, store=store, yes=yes)
@@ -155,13 +158,17 @@ def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | N
 
     Exit with code 1 if trials or parts of the report failed, or with 130 after an interruption.
 
+    With `debug`, run one trial instead and store nothing; exit with code 1 if it fails.
+
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
-            100,000 trials without `yes`, or `trial` is given without `debug`.
-        BusyError: if the study is running already.
+            100,000 trials without `yes`, or `trial` is given without `debug`; with `debug`, also if no trial or several
+            have its id, or the study trains models on a task.
+        BusyError: if another process runs the study, or takes it over.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
-        OSError: with `code_copy`, if a file can't be written.
+        StudyError: if the report can't be written.
+        OSError: if the cache of code, or a file of `code_copy`, can't be written, or a process can't be started.
     """  # noqa: D301 - click's help ends at the form feed
     if code_copy is not None:
         _lay_out(code_copy, options["store"], Path(file).parent)
@@ -210,9 +217,11 @@ def search(file: str, **options: Any) -> None:
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
             100,000 trials without `yes`, or it has nothing to search for.
-        BusyError: if the study is running already.
+        BusyError: if another process runs the study, or takes it over.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
+        StudyError: if the report can't be written.
+        OSError: if the cache of code can't be written, or a process can't be started.
     """  # noqa: D301 - click's help ends at the form feed
     _run(file, only_searches=True, **options)
 
@@ -282,9 +291,11 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     Exit with code 1 if the results differ.
 
     Raises:
-        InputError: if the study or trial doesn't exist, the trial can't be trained here or has no script, or `file`
-            exists already or is combined with `engine` or `device`.
+        InputError: if the study or trial doesn't exist, the trial failed, was stopped early, can't be trained here or
+            has no script, or `file` exists already, can't be written or is combined with `engine` or `device`.
         StoreError: if the store can't be read.
+        OSError: if the copy of the code or the data can't be written.
+        Exception: the error of a packed task or model.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
@@ -321,9 +332,12 @@ def verify(name: str, store: str, share: str) -> None:
     Exit with code 1 if results differ.
 
     Raises:
-        InputError: if the study doesn't exist, `share` isn't a number in (0, 1], or a trial can't be trained here.
-        BusyError: if the study is running.
+        InputError: if the study doesn't exist, `share` isn't a number in (0, 1], there is no trial to compare with, or
+            a trial can't be trained here.
+        BusyError: if the study is running when all of them are trained; no certificate is stored then.
         StoreError: if the store can't be read or written.
+        OSError: if the copy of the code or the data can't be written.
+        Exception: the error of a packed task or model.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
     study, console = _stored_or_file(name, store), make_console()
@@ -389,7 +403,7 @@ def tag(name: str, tags: tuple[str, ...], remove: tuple[str, ...], store: str, a
     Trials, results and study file don't change. The study may be running.\f
 
     Raises:
-        InputError: if the study or a tag to remove doesn't exist, or a tag isn't valid.
+        InputError: if the study or a tag to remove doesn't exist, or a tag isn't valid, or is both added and removed.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()

@@ -112,7 +112,10 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
 
     @property
     def over(self) -> bool:
-        """True if the run must end: all packs are done, it was stopped, it has failed, or no worker can start."""
+        """True if the run must end: it was stopped, it has failed, no worker can start, or all packs have ended.
+
+        Packs end when they are done or have failed. While more bundles may follow, their end doesn't end the run.
+        """
         gave_up = not self.reported and all(self._early_deaths[worker] >= _MOST_EARLY_DEATHS for worker in self._trials)
         is_complete = not self.left and not self.may_grow
         return self._stop.is_set() or is_complete or self.failure is not None or (bool(self._trials) and gave_up)
@@ -123,9 +126,10 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         return [bundle for bundle in left if bundle]
 
     def on_step_end(self, iteration: int, trials: Any, **info: Any) -> None:
-        """Queue bundles if all are done, report waiting workers and kill silent ones.
+        """Report a `Tick` and waiting workers, kill silent workers, and queue bundles if more may follow.
 
-        Tune calls this several times a second.
+        These are more bundles if all are done, or those that are left if all workers are idle, since a restarted queue
+        lacks them. Tune calls this several times a second.
         """
         self._notify(Tick())
         if self.may_grow and self.failure is None and not self._stop.is_set():
@@ -282,7 +286,7 @@ class NoSurplus(_NeverSaved, FIFOScheduler):
         self._callback = callback
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Drop surplus workers, and return the next worker to start."""
+        """Drop surplus workers, and return the next worker to start; None without one."""
         for trial in self._callback.surplus(tune_controller.get_trials()):
             tune_controller.stop_trial(trial)
         return super().choose_trial_to_run(tune_controller)

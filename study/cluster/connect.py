@@ -163,7 +163,9 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def watching_head(notify: Callable[[str], None]) -> Iterator[None]:
-    """Report if the connected cluster's head stops answering; after a minute of that, Ray ends this process.
+    """Report if the connected cluster's head stops answering, and if it answers again.
+
+    If it stays away for a minute, Ray ends this process.
 
     Args:
         notify: called with a sentence, in another thread.
@@ -251,7 +253,8 @@ def ask(question: Callable[[], _Answer], gpu_share: float) -> _Answer:
         gpu_share: share of a GPU that it needs; 0 for none.
 
     Raises:
-        ClusterError: if no worker is free within ten minutes or answers, or the function raises any other error.
+        ClusterError: if there is no result within ten minutes, no worker answers, or the function raises any other
+            error.
         StudyError: if the function raises it.
     """
     import ray

@@ -60,7 +60,7 @@ class PackQueue:
     def add(self, bundles: Sequence[tuple[Pack, ...]], shares: Mapping[str, float] | None = None) -> None:
         """Add bundles, as in the constructor, except packs that are queued or assigned already.
 
-        A pack that had ended is run again.
+        A pack that had ended is run again. Shares are added only if the queue has shares.
         """
         waiting = {pack.id for bundle in self._queue for pack in bundle} | {pack.id for pack in self._suspects}
         present = waiting.union(*self._held.values())
@@ -73,9 +73,9 @@ class PackQueue:
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
         """Take back the packs that a worker hasn't reported, and return its next ones; none if none are left for it.
 
-        Once the queue is empty, a GPU gets packs that slow cores are training. A worker also gets none while a suspect
-        trains on its node, or while other workers are busy there and only suspects are left. It may end then, since the
-        busy workers will request packs later.
+        Once the queue is empty, a GPU gets packs that slow cores are training, if the queue has shares. A worker also
+        gets none while a suspect trains on its node, or while other workers are busy there and only suspects are left.
+        It may end then, since the busy workers will request packs later.
 
         Args:
             worker: the requesting worker.
@@ -104,10 +104,11 @@ class PackQueue:
         self._ended.add(pack_id)
 
     def crashed(self, worker: str, pack_id: str) -> bool:
-        """Record that a pack crashed, and return True if it is tried again.
+        """Record that a pack crashed, and return True unless it has failed too often to be tried again.
 
-        If the worker doesn't hold the pack here, the pack was taken back meanwhile, or was assigned by a queue that has
-        died since. Then another worker has it, or it is queued.
+        The result is also True for a pack that another worker has completed, though it isn't tried again. If the worker
+        doesn't hold the pack here, the pack was taken back meanwhile, or was assigned by a queue that has died since.
+        Then another worker has it, or it is queued.
         """
         pack = self._held.get(worker, {}).pop(pack_id, None)
         return pack is None or self._retry(pack, blame=True)
@@ -121,7 +122,7 @@ class PackQueue:
             with_node: True if its node was lost.
 
         Returns:
-            The ids of the packs that aren't tried again.
+            The ids of the packs that have failed too often to be tried again.
         """
         packs, node = self._held.pop(worker, {}).values(), self._nodes.pop(worker, None)
         if node is not None:

@@ -87,7 +87,8 @@ def compare(
     - A metric that has no number for some trial of either method, because the trial diverged or failed: ranks, in which
       such trials are worse than any number.
     - Otherwise: success rates or means. One test compares seeds that both methods have as pairs, and the others as
-      independent samples. Several rows, or several trials of a seed, are averaged seed by seed.
+      independent samples. Several rows, or several trials of a seed, are averaged seed by seed. If rows of a method
+      have less than half of their seeds in common, each row is an independent sample; no test if they share any seed.
 
     Args:
         question: the question's name.

@@ -89,7 +89,7 @@ def design(
 
     Raises:
         InputError: if the published results of an installed package are invalid, or its vocabulary can't be imported.
-        ValueError: if the number of seeds is negative, or `wanted` is above 1.
+        ValueError: if the number of seeds is negative, or `wanted` isn't in [-1, 1].
 
     Example:
         >>> from study.summaries.rows import cell_rows

@@ -51,7 +51,7 @@ class Lacking:
 
     @property
     def phrase(self) -> str:
-        """The counts in words; empty if all are 0.
+        """The counts in words; empty if no trial lacks a value.
 
         Example:
             >>> Lacking(trials=20, diverged=2, failed=1).phrase, Lacking(trials=20, stopped=1).phrase
@@ -139,7 +139,7 @@ class Finding:
 
     @property
     def direction(self) -> int:
-        """1 if the first method is better by the estimate, -1 if the second is, 0 if neither."""
+        """1 if the first method is better by the estimate, -1 if the second is, 0 if neither or without an estimate."""
         if self.estimate is None:
             return 0
         excess = self.estimate - 0.5 if self.is_probability else self.estimate
@@ -167,10 +167,11 @@ class Finding:
 
     @property
     def more_seeds(self) -> int | None:
-        """The number of further seeds that the test may need for a verdict; 0 if there are enough, None if unknown.
+        """The number of further seeds that the test may need for a verdict; 0 if there are enough.
 
         The least p-value of an exact paired test follows from the number of discordant pairs, and must be at most
-        `LEVEL` divided by the size of the family. Without pairs, or with unpaired trials, the number is 0.
+        `LEVEL` divided by the size of the family. Without pairs, or with unpaired trials, the number is 0. If no
+        pair is discordant, it is None.
         """
         if not self.sample.pairs or self.sample.first_alone or self.sample.second_alone:
             return 0

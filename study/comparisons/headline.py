@@ -78,7 +78,7 @@ def stopped_sentence(rows: ResultRows, unstopped: ResultRows, contrasts: Contras
     If every row has such trials, there is only that sentence.
 
     Args:
-        rows: all rows.
+        rows: all rows; at least one has such trials.
         unstopped: the rows without such trials; all rows if each has some.
         contrasts: the comparisons between them.
 

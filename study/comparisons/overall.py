@@ -93,8 +93,9 @@ def overall(rows: ResultRows, table: TrialTable) -> Overall | None:
         table: their trials.
 
     Returns:
-        None if no metric is reported by all trials that ended, there is only one method, or fewer than two questions
-        are answered by all methods. With too many methods or trials, there are no methods, and a note says so.
+        None if no metric is reported by all trials that ended, fewer than two methods have a trial that ended, or fewer
+        than two questions are answered by all of them. With too many methods or trials, there are no methods, and a
+        note says so.
 
     Raises:
         InputError: if the vocabulary of an installed package can't be imported.

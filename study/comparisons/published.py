@@ -128,7 +128,7 @@ class PublishedTables:
         return list(dict.fromkeys(row["source"] for rows in self.rows.values() for row in rows))
 
     def choose(self, cell: Cell, cells: Collection[Cell]) -> PublishedCell | None:
-        """Return the first row that a cell repeats; None if it repeats none."""
+        """Return the first row that a cell repeats; None if it repeats none. `cells` is unused."""
         matches = (_cell(table, row) for table, rows in self.rows.items() for row in rows if _repeats(cell, row))
         return next(matches, None)
 

@@ -37,8 +37,9 @@ def updates_of_seeds(step: Callable[..., Any], weights: Any, keys: Any, at_once:
     """Return a function that makes `at_once` updates of all seeds: seeds by vmap, updates by scan.
 
     Args:
-        step: makes the next state of one seed from its state, the iteration and its key.
-        weights: the initial weights of all seeds.
+        step: makes the next state of one seed from its state (its weights and both moments of Adam), the iteration,
+            counted from 0, and its key.
+        weights: the initial weights, arrays [seeds, ...].
         keys: a key for each seed.
         at_once: updates of one call.
     """
@@ -51,7 +52,9 @@ def updates_of_seeds(step: Callable[..., Any], weights: Any, keys: Any, at_once:
 
 
 def repeated(run: Callable[[Any, Any], Any], weights: Any, at_once: int) -> Callable[[], object]:
-    """Return a function that calls a compiled program repeatedly, each time with the state that it returned last.
+    """Return a function that makes `at_once` updates by a compiled program, and waits for them.
+
+    Each call continues from the state of the last one; the first call compiles.
 
     Args:
         run: makes the state after `at_once` updates from a state and the number of the first.

@@ -45,7 +45,7 @@ class Classes(Task):
     metrics: ClassVar[Mapping[str, Metric]] = {"validation_loss": Metric()}
 
     def draw(self, stream):
-        """Draw rows, images or series, and their classes, [batch]."""
+        """Draw rows, series if `is_series`, else images, and their classes, [batch]."""
         at = stream.integers(_ROWS, BATCH)
         return (_SERIES if self.is_series else _IMAGES)[at], _LABELS[at]
 

@@ -55,7 +55,7 @@ def narrowed(
         rate: the true success rate.
         rng: source of the outcomes.
         studies: number of studies.
-        looks: numbers of seeds at the looks.
+        looks: numbers of seeds at the looks, increasing.
         failing: share of trials without an outcome.
 
     Returns:
@@ -107,9 +107,10 @@ def remembered(bounds: Bounds) -> Bounds:
 
 
 def table_cells(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each interval and rate, and, where no trial fails, one with the interval's least coverage.
+    """Draw studies, and return a row for each way to bound a rate and each of `RATES`.
 
-    A row has the coverage, as ``share``, and the mean number of seeds, which is empty for the least coverage.
+    Where no trial fails, another row has the way's least coverage over the rates of `FINE`. A row has the coverage, as
+    ``share``, and the mean number of seeds, which is empty for the least coverage.
     """
     calibrated = remembered(statistics.FixedWidth(HALF_WIDTH, BATCH, MOST).intervals)
     wilson = remembered(statistics.wilsons)
@@ -171,7 +172,7 @@ def _fisher(first: int, second: int, n: int) -> float:
 
 
 def pairs(seed: int, studies: int) -> list[dict[str, str]]:
-    """Return a row for each test and pair of rates: the share of studies that differ, and the mean number of seeds."""
+    """Return a row for each test and pair of rates: share of studies that find a difference, mean number of seeds."""
     ways: dict[str, tuple[PValue, Sequence[int]]] = {
         ANYTIME: (lambda wins, losses, first, second, n: _anytime(wins, losses), LOOKS),
         SIGN: (lambda wins, losses, first, second, n: _sign(wins, losses), LOOKS),

@@ -94,7 +94,9 @@ def training(
         clock: clock that returns seconds.
 
     Raises:
-        InputError: if the device isn't available, or the engine can't train the pack on it.
+        InputError: if the device isn't available or has no room for the pack, or the user's code can't train it.
+        KeyError: if an arithmetic engine lacks a unit of the pack.
+        ValueError: if a unit's weights can't have a cell's `init_variance`.
     """
     running = engine.start(pack, device=device)
     running.advance(0.0)  # the evaluation at the start, and compilation
@@ -110,7 +112,7 @@ def training(
 
 
 def repeated(work: Callable[[int], object], at_once: int) -> Measure:
-    """Return a function that measures one unit of `work`, in microseconds of this process's CPU time.
+    """Do one unit of `work`, and return a function that measures a unit in microseconds of this process's CPU time.
 
     Args:
         work: does the given number of units.
@@ -132,7 +134,8 @@ def repeated(work: Callable[[int], object], at_once: int) -> Measure:
 def one_core() -> Iterator[None]:
     """Restrict this process to one core: torch to one thread, and all threads to the core.
 
-    A system without affinities gets one thread of torch only, and a warning is printed.
+    Afterwards the former threads and cores are restored. A system without affinities gets one thread of torch only, and
+    a warning is printed.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -187,13 +190,15 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 def spread(name: str, values: Sequence[float]) -> dict[str, str]:
-    """Return the median, the least and the greatest value, at least one, as columns NAME, NAME_least and NAME_most."""
+    """Return the median, least and greatest of `values`, not empty, as columns NAME, NAME_least and NAME_most."""
     found = {"": statistics.median(values), "_least": min(values), "_most": max(values)}
     return {name + end: f"{value:.3f}" for end, value in found.items()}
 
 
 def command(module: Sequence[str], **environment: str) -> tuple[float, float, float]:
     """Run ``python -m`` as a process; return its seconds, its CPU seconds in user mode, and its peak memory in MiB.
+
+    Its standard output is discarded.
 
     Args:
         module: the module and its arguments.
@@ -211,6 +216,8 @@ def command(module: Sequence[str], **environment: str) -> tuple[float, float, fl
 
 def at_least(minimum: int) -> Callable[[str], int]:
     """Return a converter for `argparse`: of text to a whole number that is at least `minimum`.
+
+    It raises ArgumentTypeError for another text.
 
     Example:
         >>> at_least(2)("20")
@@ -264,7 +271,7 @@ def tell(words: str) -> None:
 
 
 def finish(rows: Sequence[Mapping[str, Any]], arguments: Namespace, **more: Any) -> None:
-    """Print the table, and write it with its provenance if there is an output file.
+    """Print the table; if there is an output file, write it as CSV, and its provenance into a JSON file beside it.
 
     Args:
         rows: at least one row; all have the same columns.

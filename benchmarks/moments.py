@@ -64,7 +64,7 @@ def sigmoid_weights(rng: np.random.Generator, reach: float, shape: tuple[int, ..
 
 
 def uniform(rng: np.random.Generator, mean: float, variance: float, shape: tuple[int, ...]) -> Floats:
-    """Draw uniform numbers with that mean and variance."""
+    """Draw uniform numbers with that mean and variance, which is at least 0."""
     reach = math.sqrt(3 * variance)
     return rng.uniform(mean - reach, mean + reach, shape)
 
@@ -130,7 +130,13 @@ def _weights(case: Case) -> tuple[Floats, Floats]:
 
 
 def nac_mul_exact(case: Case, mean: float) -> dict[str, float]:
-    """Compute a NAC•'s moments by name, as integrals over one input and one weight: all of them are independent."""
+    """Compute a NAC•'s moments by name, as integrals over one input and one weight: all of them are independent.
+
+    The case's variances are positive.
+
+    Raises:
+        OverflowError: if a result exceeds every float.
+    """
     weight, shares = _weights(case)
 
     def over_weights(values: Floats) -> float:
@@ -197,7 +203,7 @@ def row(equation: int, unit: str, quantity: str, value: tuple[float, float], fin
         quantity: name of the quantity.
         value: simulated moment and its standard error.
         final: the paper's formula.
-        more: further columns by name, among them `draft` and `exact`.
+        more: further columns of the table by name, among them `draft` and `exact`; other names are ignored.
     """
     columns = ("weights", "fan", "reach", "hidden", "weight_variance", "input_variance", "input_mean")
     numbers: dict[str, Any] = {"simulated": value[0], "standard_error": value[1], "final": final}
@@ -220,6 +226,8 @@ def weight_rows(arguments: Namespace) -> Iterator[Row]:
 
 def case_rows(number: int, case: Case, arguments: Namespace) -> Iterator[Row]:
     """Simulate equation 9 or 10, and yield a row for each mean and quantity; `number` seeds the draws.
+
+    `arguments` has the number of `samples`, and a `seed`.
 
     Raises:
         ValueError: if a number of the case is out of range, such as a negative variance.

@@ -34,7 +34,17 @@ _LINE = np.unique(np.concatenate([np.linspace(-3, 3, 601), _CLOSE, -_CLOSE]))
 
 
 def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw E[z], Var[z] and the gradient over m into a file, on logarithmic axes, with a column for each unit and H."""
+    """Draw E[z], Var[z] and the gradient over m into a file, on logarithmic axes, with a column for each unit and H.
+
+    Args:
+        rows: the rows of `benchmarks.moments`.
+        path: the file; its ending is its format.
+
+    Raises:
+        KeyError: if a row lacks a column.
+        ValueError: if a number in a row is missing, or the format is unknown.
+        OSError: if the file can't be written.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH_IN, 5.6), layout="constrained")
         grid = figure.subplots(3, 4, sharex=True)

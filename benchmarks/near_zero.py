@@ -48,7 +48,7 @@ TARGETS = (Target("1/a from a", (-1,)), Target("1/a from a, b", (-1, 0)), Target
 def rows(power: int, inputs: int) -> Tensor:
     """Return the test rows on [0, 10^-power], without 0: float32 [rows, inputs], the same at each call.
 
-    `power` is at most 37; beyond that, the range has no normal float32 number.
+    `power` is at most 37; beyond that, all numbers are 0.
 
     Example:
         >>> bool((rows(4, 2) > 0).all()), bool((rows(4, 2) <= 1e-4).all())
@@ -66,7 +66,7 @@ def exact(name: str, exponents: Sequence[int]) -> Unit:
     """Build a unit with weights that compute a product of powers -1, 0 and 1.
 
     Args:
-        name: NAC-mul, NPU, RealNPU, NRU or NMRU.
+        name: NAC-mul, NPU, RealNPU, RealNPU-modified, NRU or NMRU.
         exponents: exponent of each input.
 
     Raises:

@@ -49,7 +49,7 @@ def measure(nodes: Any, folder: Path, name: str, trials: int, options: Sequence[
 
     Args:
         nodes: the `ray.cluster_utils.Cluster`.
-        folder: folder of the study file, the log and the store.
+        folder: folder for the study file, the log and the store; it has training.py for the kind ``function``.
         name: the kind of study, a key of `STUDIES`.
         trials: number of trials.
         options: further options of `study run`.

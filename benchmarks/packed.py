@@ -87,7 +87,7 @@ def timed(
 
 
 def plain_loop(hidden: int) -> Measure:
-    """Return a function that measures microseconds per iteration of one trial in plain torch."""
+    """Warm a plain loop up, and return a function that measures its microseconds per iteration of one trial."""
     task, network = Spirals(), mlp(hidden)
     optimizer = torch.optim.Adam(network.parameters())
     iteration = 0
@@ -107,7 +107,7 @@ def pack(hidden: int, trials: int, device: str = "cpu", *, is_compiled: bool = F
     """Return a function that measures a pack's microseconds per trial-iteration, in the layout that the proof selects.
 
     Raises:
-        ValueError: if the network can't be compiled with `is_compiled`.
+        ValueError: as for `pack_of`, such as if the network can't be compiled with `is_compiled`.
         torch.OutOfMemoryError: if the GPU has no room for the pack.
     """
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})

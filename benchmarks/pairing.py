@@ -373,7 +373,7 @@ def studies(laws: Sequence[Law], count: int, seed: int) -> Iterator[tuple[Law, i
 
 
 def coverage(law: Law, bounds: Floats) -> dict[str, str]:
-    """Return the share of studies with an interval, and its coverage and mean width; both are empty without any."""
+    """Return the share of studies with a finite interval, its coverage and mean width; both are empty without any."""
     is_there = np.isfinite(bounds).all(axis=1)
     low, high = bounds[is_there].T
     holds = (low - 1e-9 <= law.difference) & (law.difference <= high + 1e-9)

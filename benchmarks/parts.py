@@ -26,7 +26,7 @@ _RECORDED = 70
 
 
 def parts(hidden: int, trials: int) -> dict[str, Measure]:
-    """Return for each part, by its column, a function that measures its microseconds per trial-iteration."""
+    """Return for each part, by its column without ``us_``, a function that measures its us per trial-iteration."""
     recipe = Recipe(task=Spirals(), model=mlp, hyperparameters={"hidden": hidden})
     members = [Member(seed=seed) for seed in range(trials)]
     unrecorded, pack = SideBySide(recipe, members), SideBySide(recipe, members)

@@ -53,7 +53,11 @@ def train_program(seed: int) -> float:
 
 
 def pool(train: Train, trials: int) -> list[float]:
-    """Map the seeds over two processes, and return the losses in their order."""
+    """Map the seeds over two processes, and return the losses in their order.
+
+    Raises:
+        Exception: an error of `train`.
+    """
     import multiprocessing
 
     with multiprocessing.Pool(CORES) as workers:
@@ -65,6 +69,7 @@ def joblib(train: Train, trials: int) -> list[float]:
 
     Raises:
         ImportError: if joblib isn't installed.
+        Exception: an error of `train`.
     """
     from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
@@ -114,6 +119,7 @@ def optuna(train: Train, trials: int) -> list[float]:
         AssertionError: if the second process fails.
         ImportError: if Optuna isn't installed.
         optuna.exceptions.DuplicatedStudyError: if the current folder has the database already.
+        Exception: an error of `train` in this process.
     """
     import optuna
 
@@ -133,6 +139,7 @@ def optimize(train: Train, trials: int) -> None:
     Raises:
         ImportError: if Optuna isn't installed.
         KeyError: if the study doesn't exist.
+        Exception: an error of `train`.
     """
     import optuna
 

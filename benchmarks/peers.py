@@ -95,7 +95,7 @@ def script_words(way: str, key: Key) -> list[str]:
 
 
 def study_words(key: Key) -> list[str]:
-    """Return the arguments of Python that run `study run`, in a folder of `write_files`."""
+    """Return the arguments of Python that run `study run` by a way of `OPTIONS`, in a folder of `write_files`."""
     options = ["--store", "studies", "--cpus", str(CORES), *OPTIONS[key.way], f"seeds={key.trials}"]
     busy = [f"fixed.busy_s={key.trial_s}"] if key.kind == "function" else []
     return ["-m", "study", "run", "nothing.yaml", *options, *busy]
@@ -172,7 +172,18 @@ def ms_a_trial(key: Key, totals_s: Sequence[float], starts_s: Sequence[float]) -
 
 
 def row(key: Key, measured: Mapping[Key, Sequence[float]], alone_s: Sequence[float]) -> dict[str, str]:
-    """Return a way's times over rounds; those of the program alone have neither start nor total."""
+    """Return the row of a run's times over rounds; that of the program alone has neither start, total nor target.
+
+    Args:
+        key: the run.
+        measured: seconds of each round, by run, those of one empty trial included.
+        alone_s: seconds of the program alone in each round; empty if trials aren't programs.
+
+    Raises:
+        KeyError: if the run, or that of one empty trial, wasn't measured.
+        ValueError: as for `target_ms` or `ms_a_trial`, or if there are no rounds.
+        ZeroDivisionError: as for `ms_a_trial`.
+    """
     known = {"kind": key.kind, "way": key.way, "trial_s": f"{key.trial_s:g}", "trials": str(key.trials)}
     if key.way == ALONE:
         empty = dict.fromkeys(("start_s", *spread("total_s", [0])), "")

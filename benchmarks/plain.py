@@ -93,15 +93,19 @@ KNOWN = tuple(name for name, model in MODELS.items() if set(model.layers.values(
 
 
 def output(network: Network, x: Tensor) -> Tensor:
-    """Compute the network's output, [batch, 1], from x [batch, in], by the layers of `FORWARD`."""
+    """Compute the network's output, [batch, 1], from x [batch, in], by the layers of `FORWARD`.
+
+    Raises:
+        KeyError: if `FORWARD` lacks a layer of the model.
+    """
     hidden = FORWARD[network.model.first](network.first, x)
     return FORWARD[network.model.second](network.second, hidden)
 
 
 def penalty(network: Network) -> Tensor | None:
-    """Compute the linear sparsity regulariser, the sum of the layers' means of min(|w|, |1 - w|) over bounded weights.
+    """Compute the linear sparsity regulariser: the sum of the means of min(|w|, |1 - w|) of each bounded weight array.
 
-    For an NAU the second term is |1 - |w||. Without bounded weights it is None.
+    For an NAU's weights the second term is |1 - |w||. Without bounded weights it is None.
     """
     found = None
     for layer in network.layers:

@@ -147,7 +147,7 @@ class Ours:
         self._comparisons: dict[int, Comparison] = {}
 
     def stops(self, trial: int, step: int, value: float) -> bool:
-        """Return True if the rule of `prune:` stops the trial."""
+        """Record a value, and return True if the rule of `prune:` stops the trial; False at the last step."""
         if trial not in self._comparisons:
             trial_id = cell_id = str(trial)  # each setting has one trial
             self._comparisons[trial] = Comparison(trial_id, cell_id, self._rule, self._rungs, STEPS)

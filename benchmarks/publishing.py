@@ -100,6 +100,9 @@ class Publishing:
 
         Returns:
             Milliseconds of CPU time per trial, of this process and of the server's processes; 0 without a server.
+
+        Raises:
+            mlflow.exceptions.MlflowException: if MLflow can't be reached.
         """
         uri, study = self._address()
         client = connect(uri)
@@ -125,6 +128,9 @@ class Publishing:
         Args:
             pack: trials in a pack.
             packs_a_second: packs queued a second; 0 to queue all at once.
+
+        Raises:
+            StoreError: if the trials can't be stored.
         """
         stored = self._stored(pack)
 
@@ -190,6 +196,8 @@ def rows(kind: str, publishing: Publishing, ways: Sequence[tuple[int, float]], r
 
     Raises:
         SystemExit: if not everything was published.
+        mlflow.exceptions.MlflowException: as for `Publishing.minimum`.
+        StoreError: as for `Publishing.publisher`.
     """
     measures = {_MINIMUM: publishing.minimum} | {way: publishing.publisher(*way) for way in ways}
     spent = in_turns(measures, rounds=rounds + 1, seconds=0)

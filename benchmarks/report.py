@@ -42,7 +42,8 @@ def made_up_plan(cells: int, seeds: int) -> Plan:
     """Plan a study of about `cells` cells, at least four: four models over hidden units and init variance.
 
     Raises:
-        InputError: if `seeds` is less than 1, or `cells` at least 6,889, since the greatest variance is then invalid.
+        InputError: if `seeds` is less than 1, or there are more trials than a study may have; or if `cells` is at least
+            6,889, since the greatest variance is then invalid.
     """
     side = max(1, round((cells / 4) ** 0.5))
     hidden = list(range(2, 2 + side))

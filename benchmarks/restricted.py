@@ -58,7 +58,10 @@ def mixed(*parts: tuple[float, float, float]) -> tuple[Draw, float]:
 
 
 def continuous(distribution: stats.rv_continuous, solved: float) -> tuple[Draw, float]:
-    """Return a function that draws times, the share `solved` of them below 1, and the mean of min(time, 1)."""
+    """Return a function that draws times, the share `solved` of them below 1, and the mean of min(time, 1).
+
+    The numbers of `distribution` aren't negative; the times are multiples of its quantile at `solved`, in (0, 1).
+    """
     end = float(distribution.ppf(solved))
     mean = float(integrate.quad(distribution.sf, 0, end, limit=200, epsabs=1e-12)[0]) / end
     return lambda rng, shape: distribution.rvs(size=shape, random_state=rng) / end, mean
@@ -101,7 +104,8 @@ SHARES = (0.002, 0.005, 0.01, 0.018, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.7,
 def least_coverage(bound: Interval, n: int) -> float:
     """Compute the least coverage for n seeds over distributions with three values, whose counts are multinomial.
 
-    Bounds of NaN count as 0 and 1.
+    The values are of `VALUES`; the first two have shares of `SHARES`, or the first has none. Bounds of NaN count as
+    0 and 1.
     """
     counts = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)])
     shares = np.array([(a, b, 1 - a - b) for a in (0.0, *SHARES) for b in SHARES if a + b < 0.9999])
@@ -146,7 +150,7 @@ def score(times: Floats, solved: Bools) -> Floats:
 
     The time saved is bounded by all m with (m - μ)² <= z² (m r - m²)/n'. μ is its mean, and z is 1.96. r is the ratio
     of its second to its first moment, after adding one success at time 0. n' is the number of trials that Greenwood's
-    error implies. Bounds are NaN where the mean is.
+    error implies, or n if that error is 0. Bounds are NaN where the mean is.
 
     Raises:
         ValueError: if a time is negative, infinite or NaN.
@@ -179,7 +183,10 @@ INTERVALS: Mapping[str, Interval] = {"restricted_means": products, "score": scor
 
 
 def drawn(distribution: Draw, is_censored: bool, rng: Rng, shape: tuple[int, int]) -> tuple[Floats, Bools]:
-    """Draw times to success or to the trial's end, and True for each solved trial, [studies, seeds] both."""
+    """Draw times to success or to the trial's end, and True for each solved trial, [studies, seeds] both.
+
+    A trial ends at 1; with `is_censored`, at a random time up to 1.5.
+    """
     at = distribution(rng, shape)
     end = rng.uniform(0, 1.5, shape) if is_censored else np.ones(shape)
     return np.minimum(at, end), at <= end

@@ -111,7 +111,10 @@ IMPROVEMENT_LAWS = (
 
 
 def drawn(rng: np.random.Generator, law: Law, shape: tuple[int, int, int], *, are_shared: bool) -> list[Floats]:
-    """Draw the values of each method, one or two arrays of shape [studies, seeds, cells]."""
+    """Draw the values of each method, one or two arrays of shape [studies, seeds, cells].
+
+    With `are_shared`, the latent values of a seed are correlated over all cells and methods.
+    """
     rho = _SHARED if are_shared else 0.0
     common = math.sqrt(rho) * rng.normal(size=(*shape[:2], 1))
     place = law.apart * np.arange(shape[2])
@@ -179,7 +182,7 @@ def of_middles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bo
     """Yield each interval of the interquartile mean: its name, its bounds, the truth, and the values' deviation.
 
     The truth is the integral of the middle half. With one cell, only the package's interval is yielded: the others
-    equal it, or are in the table of `benchmarks.centres`.
+    equal it, or are in the table of `benchmarks.centres`. Their bounds are those of the first tenth of the studies.
     """
     x = law.first((np.arange(_GRID) + 0.5) / _GRID)
     truth, scale = float(x[_GRID // 4 : 3 * _GRID // 4].mean()), float(x.std())
@@ -225,7 +228,8 @@ BANDS: Mapping[str, Callable[[SeedValues], float]] = {
 def of_profiles(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
     """Yield each band of a performance profile: its name, its bounds, the truth 0, and the scale 1.
 
-    Bounds are the profile's greatest distance from the true one, plus and minus the band's reach.
+    Bounds are the profile's greatest distance from the true one, plus and minus the band's reach. The bootstrap's band
+    has those of the first tenth of the studies.
     """
     matrices = [np.array([list(sample.values()) for sample in first.samples]).T for (first,) in studies]
     distances = [greatest_distance(law, values) for values in matrices]
@@ -292,7 +296,7 @@ IMPROVEMENTS: Mapping[str, Callable[[SeedValues, SeedValues], tuple[float, float
 def of_improvements(law: Law, studies: Studies, cells: int) -> Iterator[tuple[str, Bounds, float, float]]:
     """Yield each interval of the probability of improvement: its name, its bounds, the truth, and the scale 1.
 
-    The truth compares the quantiles of both methods.
+    The truth compares the quantiles of both methods. The percentiles have bounds of the first tenth of the studies.
 
     Raises:
         AssertionError: if the law has a single method.
@@ -322,6 +326,8 @@ OF: Mapping[str, tuple[Sequence[Law], Callable[..., Iterator[tuple[str, Bounds, 
 
 def of_law(what: str, place: int, studies: int, seed: int) -> list[dict[str, Any]]:
     """Draw the studies of a law, and return a row for each number of cells, kind of seeds, size and interval.
+
+    For one cell of a single method both kinds of seeds are the same; there is one row, with an empty kind.
 
     Args:
         what: key of `OF`, the quantity to bound.

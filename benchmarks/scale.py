@@ -139,6 +139,7 @@ def drive(root: Path, trials: int, pack_size: int, notes: Path, kill_at: int | N
     Raises:
         InputError: if `trials` is less than `CELLS`, or more than a study may have.
         ClusterError: if Ray can't be started.
+        BusyError: if another process runs the study.
         StoreError: if the store can't be read or written.
         OSError: if the file of the notes can't be written.
     """

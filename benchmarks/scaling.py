@@ -109,7 +109,10 @@ def run_study(cell: Cell, trials: int, iterations: int, where: Sequence[str], si
 
 
 def iterations_for(cell: Cell, trials: int, seconds: float) -> int:
-    """Measure a pack, and choose iterations, whole thousands, so that the trials take about `seconds` on one core."""
+    """Measure a pack, and choose iterations so that the trials take about `seconds` on one core.
+
+    They are whole thousands, at least 1,000.
+    """
     us = training(FusedEngine(), new_pack(cell, trials))(min(1.0, seconds))
     return max(1, round(seconds / (trials * us * 1e-6) / _EVALUATE_EVERY)) * _EVALUATE_EVERY
 
@@ -175,6 +178,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
     Raises:
         subprocess.CalledProcessError: if a study fails.
+        statistics.StatisticsError: if `--study-rounds` is less than 1.
         OSError: if the table can't be written.
     """
     known = parser(__doc__, rounds=5, seconds=2.0)

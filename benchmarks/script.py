@@ -62,8 +62,12 @@ def script_cells(models: Sequence[str]) -> list[Cell]:
 def trained(cell: Cell, seeds: Sequence[int], engine: str) -> list[tuple[Result, Curve]]:
     """Train a cell's trials by an engine, and return the result and curve of each, in the order of the seeds.
 
+    There is at least one seed.
+
     Raises:
-        InputError: if there is no such engine, or it can't train the cell.
+        InputError: if there is no such engine, or it doesn't run on the CPU.
+        KeyError: if the engine lacks a unit of the cell.
+        ValueError: if a unit's weights can't have the cell's `init_variance`.
     """
     training = engine_named(engine).start(Pack(tuple(Trial(cell, seed) for seed in seeds)), device="cpu")
     while not training.done:
@@ -109,7 +113,8 @@ def rows_of(cell: Cell, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Compare a cell's trials with their scripts and with the torch engine; yield two rows for each.
 
     Raises:
-        InputError: if the torch engine can't train the cell, or a trial can't be written as a script.
+        InputError: if a trial can't be written as a script.
+        KeyError: if the torch engine lacks a unit of the cell.
     """
     engine = "fused" if engine_named("fused").refuses(cell) is None else "torch"
     others = trained(cell, seeds, "torch")

@@ -64,7 +64,9 @@ def rows_of(name: str, question: Question, picks: Mapping[Key, Pick]) -> Iterato
 
 
 def measure(arguments: Namespace) -> list[Row]:
-    """Measure the rows that the file of ``--rows`` lacks, and append them to it.
+    """Measure the rows that the file of ``--rows`` lacks, and append them to it; make it if it is missing.
+
+    SMAC3 is skipped if it isn't installed.
 
     Returns:
         All rows of the chosen questions and repetitions, earlier ones included, in the order of the methods.

@@ -240,7 +240,7 @@ def optuna_tpe(task: Task, seeds: int, batch: int) -> Pick:
         batch: candidates that are asked for at once.
 
     Raises:
-        ValueError: if the budget is 0.
+        ValueError: if the budget isn't positive.
         AssertionError, OSError, InputError: as for `Task.spec`.
     """
     space = Space(task.spec())

@@ -61,9 +61,9 @@ def _sorted(y: Floats, *, is_nested: bool) -> Floats:
 def coverage_row(
     design: tuple[int, int], rate: float, shares: Sequence[float], is_nested: bool, studies: int, seed: int
 ) -> dict[str, Any]:
-    """Draw studies, at least one, and return a row with coverage and mean width of their intervals of the success rate.
+    """Draw studies, and return a row with coverage and mean width of their intervals of the success rate.
 
-    See `drawn` for design, rate and shares.
+    See `drawn` for design, rate and shares; `studies` is at least 1.
     """
     name = f"{rate} {shares} {design} {is_nested}"
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])

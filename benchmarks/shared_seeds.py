@@ -29,7 +29,10 @@ from study.trials.table import TrialTable
 
 
 def correlation(pair: Finding) -> float | None:
-    """Return φ, the correlation of a pair's successes; None without shared seeds, or if a method solves all or none."""
+    """Return φ, the correlation of a pair's successes; None without shared seeds, or if a method solves all or none.
+
+    It is correct only if both methods have the same seeds: the rates are those of all their trials.
+    """
     first, second = _rates(pair)
     spread = math.prod(math.sqrt(rate * (1 - rate)) for rate in (first, second))
     if not spread or not pair.seeds:
@@ -40,7 +43,10 @@ def correlation(pair: Finding) -> float | None:
 
 
 def variance_ratio(pair: Finding) -> float | None:
-    """Return the variance of the rates' difference, paired over independent; None without shared seeds or variance."""
+    """Return the variance of the rates' difference, paired over independent; None without shared seeds or variance.
+
+    It is correct only if both methods have the same seeds: the rates are those of all their trials.
+    """
     independent = sum(rate * (1 - rate) for rate in _rates(pair))
     if not independent or not pair.seeds:
         return None

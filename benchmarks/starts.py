@@ -92,6 +92,9 @@ def foreseen(factors: npt.NDArray[Any]) -> Ints:
 def factors_at_start(cell: Cell, seeds: Sequence[int]) -> npt.NDArray[Any]:
     """Return the factors of each seed, at least one, before training, [seeds, hidden].
 
+    Raises:
+        ValueError: if a unit's weights can't have the cell's `init_variance`.
+
     Example:
         >>> factors = factors_at_start(cell_of(8), [100, 101])
         >>> negative(factors).tolist(), foreseen(factors).tolist()
@@ -106,6 +109,7 @@ def after_updates(cell: Cell, seeds: Sequence[int]) -> Ints:
 
     Raises:
         InputError: if the fused engine can't train the cell.
+        ValueError: if a unit's weights can't have the cell's `init_variance`.
     """
     short = cell.replace(iterations=UPDATES, evaluate_every=UPDATES, evaluation_rows=100)
     found = []
@@ -134,6 +138,10 @@ def trial_rows(trials: Sequence[Mapping[str, str]]) -> Iterator[Row]:
     """Train the trials for the first updates, and yield a row for each number of negative factors.
 
     The rows are first by the number before training, then by the foreseen number, then by that at the end.
+    `trials` are rows of `read_trials`.
+
+    Raises:
+        KeyError: if a trial lacks a column.
     """
     starts, expected, laters = np.zeros((3, len(trials)), np.int64)
     of_cell: dict[tuple[str, str], list[int]] = {}
@@ -198,7 +206,11 @@ def starts_by_size(seeds: int) -> Iterator[tuple[int, Starts]]:
 
 
 def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
-    """Write a CSV row for each start: hidden units, seed, negative factors rounded up to even, and the forecast."""
+    """Write a CSV row for each start: hidden units, seed, negative factors rounded up to even, and the forecast.
+
+    Raises:
+        OSError: if the file can't be written.
+    """
     rows = [
         f"{size},{seed},{count},{expected}\n"
         for size, of_size in starts.items()
@@ -212,7 +224,8 @@ def write_starts(starts: Mapping[int, Starts], path: Path) -> None:
 def size_rows(trials: Sequence[Mapping[str, str]], starts: Mapping[int, Starts]) -> Iterator[Row]:
     """Yield a row for each hidden size: negative factors after the first updates, and solved trials.
 
-    The same seeds are trained again for the first updates, with ``init_signs: two_negative``.
+    The same seeds are trained again for the first updates, with ``init_signs: two_negative``. Solved `trials` are
+    left out for a size that none of them has.
 
     Raises:
         KeyError: if no rate has been published for a hidden size.

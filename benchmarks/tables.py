@@ -35,7 +35,7 @@ RESULTS = HERE / "results"
 
 
 def engine_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each shape; a dash means that a pack of `PACK` trials wasn't measured.
+    """Return a table with a line for each shape; a dash means that a way wasn't measured, in packs of `PACK` trials.
 
     A line has the times of the plain loop, of torch with one cell a seed, and of the fused engine for each number of
     cells a seed, with the latter's speed-ups over the plain loop.
@@ -126,7 +126,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def packed_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each hidden size and pack size, at least one: times, speed-ups and goal."""
+    """Return a table with a line for each hidden size and pack size, at least one: times, speed-ups and goal.
+
+    Columns that the rows lack are left out, such as those of JAX on a GPU.
+    """
     titles = {
         "hidden_size": "hidden", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_packed": "packed, us", "us_compiled": "compiled, us", "us_jax": "JAX, us",
@@ -183,7 +186,10 @@ def pruning_table(rows: Sequence[Row]) -> str:
 
 
 def presets_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each model of a preset, at least one: times, speed-ups and goal."""
+    """Return a table with a line for each model of a preset, at least one: times, speed-ups and goal.
+
+    Columns that the rows lack are left out, such as those of compiled packs on a GPU.
+    """
     titles = {
         "preset": "preset", "model": "model", "pack": "trials in a pack", "us_plain_loop": "plain loop, us",
         "us_alone": "pack of one, us", "us_packed": "packed, us", "us_compiled": "compiled, us",
@@ -312,10 +318,11 @@ def _spread(row: Row, name: str) -> str:
 def peers_excerpt(rows: Sequence[Row]) -> str:
     """Return a table with a line for each of five ways, `_EXCERPT`.
 
-    A line has the time of the start, the overhead of short trials, and the time of a whole run of the longest ones.
+    A line has the time of the start, the overhead of short trials, and the time of a whole run of the longest ones,
+    which are the last in the rows.
 
     Raises:
-        KeyError: if one of the ways wasn't measured at one of the durations.
+        KeyError: if one of the ways wasn't measured at one of the durations, or at 0.
         ValueError: if there are no rows.
     """
     found = {(row["way"], row["trial_s"]): row for row in rows}
@@ -459,8 +466,12 @@ def restricted_table(rows: Sequence[Row]) -> str:
 def robust_table(rows: Sequence[Row]) -> str:
     """Return a table of the least coverage and greatest width over distributions, by interval and sample size.
 
-    There must be at least two sizes; widths are those at the second and the last. The first row's interval has a line
-    for each number of cells and kind of seeds; each other one has a single line.
+    Widths are those at the second size and the last. The first row's interval has a line for each number of cells and
+    kind of seeds; each other one has a single line.
+
+    Raises:
+        IndexError: if there are fewer than two sizes.
+        ValueError: if a line has no coverage at one of the sizes.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
@@ -521,7 +532,10 @@ def tuned_table(rows: Sequence[Row]) -> str:
 
 
 def tuned_ways_table(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each way to compare tuned methods, with its extremes over all laws."""
+    """Return a table with a line for each way to compare tuned methods, over all laws, in percent.
+
+    A line has the greatest rate of false winners, the least coverage, and the mean rate of right winners, by seeds.
+    """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     measures = {"most_false": "most false", "least_coverage": "least coverage", "mean_found": "found, mean"}
     lines = []
@@ -621,6 +635,9 @@ def components_table(rows: Sequence[Row]) -> str:
 
     The first row's interval has a line for each distribution; each other one has a line for all of them. There is at
     least one row.
+
+    Raises:
+        ValueError: if a line has no coverage at one of the sizes.
     """
     sizes = list(dict.fromkeys(row["n"] for row in rows))
     own = rows[0]["interval"]
@@ -738,8 +755,8 @@ def search_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each question and method: true and seen rates of its picks, and the comparison.
 
     The comparison with the search by TPE is Mann and Whitney's permutation test, with Holm's p-values over a question's
-    methods, and the probability that a pick of the method is better. It is empty for a method with a single pick, or
-    without a search by TPE.
+    methods, and the probability that a pick of the method is better. It is empty for the search by TPE itself, for a
+    method with a single pick or with the same rate at all picks of both, and without a search by TPE.
 
     Raises:
         ValueError: if a rate isn't a number.
@@ -826,6 +843,8 @@ def source(note: Path) -> str:
 
     Raises:
         FileNotFoundError: if there is no such file.
+        ValueError: if it isn't JSON.
+        KeyError: if it lacks an entry.
     """
     found = labelled(json.loads(note.read_text()))
     versions = found["packages"] | ({"jax": found["jax"]} if found.get("jax") else {})
@@ -852,10 +871,11 @@ def table(name: str) -> str:
     """Return a benchmark's table in Markdown with its origin, or a note that it hasn't been measured.
 
     A name with a suffix after a colon, such as ``peers:excerpt``, gives another table of the same file, without the
-    origin.
+    origin. Of a table in `EXCERPTS`, only the rows chosen there are shown.
 
     Raises:
-        KeyError: if the file exists, but `TABLES` lacks the name, or the file a column.
+        KeyError: if the file exists, but `TABLES` lacks the name, the file a column or, for some tables, a row, or the
+            JSON file an entry.
         FileNotFoundError: if the JSON file with the origin is missing.
         IndexError: if the file has no rows, for some tables.
         ValueError: the same for other tables, or if a text isn't a number.

@@ -65,7 +65,7 @@ def barrier_table(rows: Sequence[Row]) -> str:
 def starts_table(rows: Sequence[Row]) -> str:
     """Return a table with a line for each number of negative factors before training.
 
-    A line has the counts of trials by their number after 1,000 updates, and the solved trials.
+    A line has the counts of trials: by their number after 1,000 updates, as foreseen, as at the end, and solved.
     """
     names = ("trials", "then_0", "then_2", "then_4", "then_6", "as_foreseen", "as_at_the_end", "solved")
     lines = [[row["value"], *(row[name] for name in names)] for row in rows if row["of"] == "negative at the start"]

@@ -192,7 +192,7 @@ def asked(uri: str, study: str, cell_id: str, rounds: int) -> dict[str, float]:
 def opened_pages(address: str, experiment_id: str, user: dict[str, str] | None, rounds: int) -> tuple[float, float]:
     """Return a browser's median seconds to show runs: the study's page, and its unsolved trials, by name.
 
-    Without a browser both are NaN.
+    Without a browser both are NaN. There is at least one round.
 
     Raises:
         playwright.sync_api.Error: if the page can't be opened, or shows no run within three minutes.
@@ -244,7 +244,9 @@ def measured(
 
     Raises:
         SystemExit: if not everything is published.
+        statistics.StatisticsError: if a batch of packs is published before training could be measured beside it.
         TrackingError: if MLflow can't be reached.
+        playwright.sync_api.Error: if a page can't be opened, or shows no run within three minutes.
         AssertionError: if a query of the dashboard has no result.
         RuntimeError: if the dashboard's server ends.
         TimeoutError: if it doesn't answer in time.

@@ -46,9 +46,9 @@ def report(
         The report, to display or to write.
 
     Raises:
-        InputError: if columns are missing or values are wrong (the message lists all mistakes), the published
-            estimators lack a number, or no group can be compared.
-        ValueError, TypeError: if a column has values of several types, or two columns have the same name.
+        InputError: if columns are missing or values are wrong (the message lists all mistakes), a column has values of
+            several types, two columns have the same name, the published estimators lack a number, or no group can be
+            compared.
 
     Example:
         >>> import pandas as pd
@@ -91,7 +91,10 @@ def _source(trials: pd.DataFrame, name: str) -> Source:
 
     if not len(trials):
         raise InputError(f"{name}: there must be a row for each trial, but there is none")
-    table = pa.Table.from_pandas(trials, preserve_index=False)
+    try:
+        table = pa.Table.from_pandas(trials, preserve_index=False)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name}: {error}; give each column a name of its own, and values of one type") from None
     return Source(name, table, np.arange(1, len(trials) + 1))
 
 
@@ -127,11 +130,12 @@ class OutcomesReport:
 
         Args:
             folder: the folder; created if it doesn't exist.
-            formats: any of html, md, csv, parquet, latex, png, svg and pdf, others are ignored; empty for all but pdf.
+            formats: any of html, md, csv, parquet, latex, png, svg and pdf; empty for all but pdf.
             columns: statistics for cells.tex and report.md, by their names in cells.csv; empty for the default ones.
 
         Raises:
-            InputError: if a file that isn't part of a report would be overwritten, or a statistic doesn't exist.
+            InputError: if a file that isn't part of a report would be overwritten, or a format or statistic doesn't
+                exist.
             ReportError: if a part of the report failed; all others are written.
             OSError: if a file can't be written.
         """

@@ -662,7 +662,7 @@ class Study:
         Args:
             folder: the folder to write to; None for `report` in the study's folder, or for NAME-report in the working
                 folder if the store isn't a folder.
-            formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf, others are ignored; empty for all but
+            formats: any of html, md, csv, parquet, yaml, latex, png, svg and pdf; empty for all but
                 pdf.
             compare: ``published``, or the name of a stored study to compare with; unused if `results` is given.
             trial: the trial whose weights are drawn; None for a typical solved one.

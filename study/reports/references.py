@@ -123,7 +123,7 @@ def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
 def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str, Any]]:
     """Return one mapping for each row of the study, metric with a reference bound and kind of bound, as in bounds.csv.
 
-    Metrics of the same series that don't decide success follow. Without enough references, ``passed`` is 0.
+    Metrics of the same series that don't decide success follow. Without enough references, ``passed`` is None.
     """
     success, along = findings.criterion.higher_is_better, findings.along
     every = [(findings, *line) for line in _lines(rows, findings)]
@@ -139,7 +139,7 @@ def bounds_rows(rows: ResultRows, findings: ReferenceFindings) -> list[dict[str,
                 references.count,
                 references.dropped,
                 rate.bound,
-                rate.passed,
+                None if rate.bound is None else rate.passed,
                 rate.judged,
             )
             own = dict(zip(OWN_OF_BOUNDS, (rate.metric, rate.kind, *numbers, rate.rate), strict=False))

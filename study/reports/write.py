@@ -88,7 +88,7 @@ def write_report(
             are replaced, or deleted if they are unchanged and the report has no such content any more, or
             if making it failed.
         report: the report, with at least one row.
-        formats: the formats of `FORMATS` to write; others are ignored, and their files are left unchanged.
+        formats: the formats of `FORMATS` to write; files of other formats are left unchanged.
         is_ours: whether the folder belongs to the store, so that files with the names of a report's files may be
             overwritten.
         parts: collects the parts that fail; None to raise an error that names them after all others are written.
@@ -99,12 +99,14 @@ def write_report(
     Raises:
         ReportError: if a part failed, and `parts` is None.
         ValueError: if the report has no row.
-        InputError: if a file that no report has written would be overwritten, a statistic of the report's `columns`
-            doesn't exist, or a package's vocabulary can't be imported.
+        InputError: if a format or a statistic of the report's `columns` doesn't exist, a file that no report has
+            written would be overwritten, or a package's vocabulary can't be imported.
         OSError: if a file can't be written, or `is_ours` and the folder doesn't exist.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise InputError(f"no such format: {unknown[0]!r}; choose from {', '.join(FORMATS)}")
     kept = Parts() if parts is None else parts
     contents: dict[str, Callable[[], bytes | str | None]] = {
         name: partial(make, report) for name, make in _CONTENTS.items()

@@ -49,7 +49,7 @@ def wilsons(successes: Counts, n: Counts, confidence: float = 0.95) -> Floats:
 
     Args:
         successes: k, shape [rates], 0 <= k <= n; fractional if n is an effective number of dependent trials.
-        n: the numbers of trials, shape [rates], 0 or >= 1; without any, an interval is (0, 1).
+        n: the numbers of trials, shape [rates], >= 0; without any, an interval is (0, 1).
         confidence: in (0, 1).
 
     Returns:

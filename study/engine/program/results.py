@@ -449,7 +449,7 @@ class MlflowReader(FolderReader):
         self._read_bytes: dict[Path, int] = {}
 
     def read(self, *, has_ended: bool) -> None:
-        """Read the new complete lines; a metric's name is its file's path below the innermost folder ``metrics``.
+        """Read the new complete lines; a metric's name is its file's path below the run's folder ``metrics``.
 
         Raises:
             ResultsError: if a file can't be read, or a line isn't a time, a value and a step.

@@ -59,6 +59,8 @@ def test_data_and_columns_are_those_of_the_command(tmp_path: Path) -> None:
     assert "\\begin{tabular}{@{}lr@{}}" in (tmp_path / "report" / "cells.tex").read_text()
     with pytest.raises(InputError, match="did you mean 'success_rate'"):
         report.write(tmp_path / "other", ["latex"], columns=["sucess_rate"])
+    with pytest.raises(InputError, match="no such format: 'xls'; choose from html, md, csv"):
+        report.write(tmp_path / "other", ["xls"])
     assert not (tmp_path / "other").exists()
 
 
@@ -68,3 +70,5 @@ def test_mistakes_are_errors() -> None:
         study.report(outcomes().drop(columns="seed"), success="val_mse < 2e-3")
     with pytest.raises(InputError, match="there must be a row for each trial"):
         study.report(outcomes()[:0])
+    with pytest.raises(InputError, match="give each column a name of its own, and values of one type"):
+        study.report(outcomes().assign(note=[1, "y"] * 6))

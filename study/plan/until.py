@@ -78,13 +78,17 @@ def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
 
     - half-width of a success rate: from the rate so far, with half a success and half a failure added; without results,
       from a uniform distribution of rates
-    - half-width of a metric's mean: from the deviation so far; without one, the maximum number of seeds
+    - half-width of a metric's mean: from the deviation so far; the maximum number of seeds if fewer than two values are
+      known, all are equal, or a trial ended without a value
     - different cells: from random paths with the rates of wins, losses and ties so far
     - claims: from random paths of the claims' samples
 
     Args:
         plan: the plan of a study with `until`.
         table: as for `extended`.
+
+    Raises:
+        InputError: with claims, if a package's vocabulary can't be imported.
     """
     rule = _rule(plan, table)
     assert rule is not None

@@ -54,8 +54,8 @@ def probability_of_improvement(
         (0.625, [0.23, 0.9])
     """
     check_confidence(confidence)
-    if set(of.by_cell) != set(over.by_cell):
-        raise ValueError("both methods must have the same cells: leave out those that only one has")
+    if alone := set(of.by_cell) ^ set(over.by_cell):
+        raise ValueError(f"both methods must have the same cells; leave out {', '.join(sorted(map(str, alone)))}")
     pairs = list(zip(of.samples, over.samples, strict=True))
     compared = [_compare(first, second, higher_is_better=higher_is_better) for first, second in pairs]
     p = float(np.mean([share for share, _, _ in compared]))

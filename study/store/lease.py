@@ -24,7 +24,11 @@ Version = Mapping[str, Any]
 
 
 class Conditional(Protocol):
-    """A store with conditional writes."""
+    """A store with conditional writes.
+
+    Each method raises StoreError if the store can't be reached or refuses the request, and InputError if the bucket
+    doesn't exist.
+    """
 
     def read_versioned(self, key: str) -> tuple[bytes, Version] | None:
         """Return an object's bytes and version; None if it doesn't exist."""

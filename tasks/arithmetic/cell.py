@@ -180,10 +180,12 @@ class ArithmeticCell:
 
     @cached_property
     def shape(self) -> tuple[object, ...]:
-        """The values that must be equal among trials that share arrays: all but numbers such as the learning rate.
+        """The values that must be equal among trials that share arrays: all but those of `_MAY_DIFFER`.
 
-        By default, these are the trials of a pack, but packs of `FusedEngine` may have trials of several shapes. A cell
-        without sparsity regulariser counts as one with the default shape and scaling.
+        May differ: the learning rate, the success threshold, the strength and schedule of the sparsity regulariser, the
+        variance or range of initial weights, and the ranges, means and deviation of inputs. Trials of a pack have equal
+        shapes by default; packs of `FusedEngine` may have several. A cell without sparsity regulariser counts as one
+        with the default shape and scaling.
         """
         off = not self.sparsity_strength
         return tuple(

@@ -22,6 +22,7 @@ Domain = Mapping[str, Any]
 """Values of a hyperparameter: ``choices``, or ``low``, ``high``, ``scale`` and ``step``; and a condition, ``when``."""
 
 _SEEDS, _TRIALS, _CANDIDATES, _FIRST_SEEDS = 20, 600, 12, 5
+_MOST_STEPS = 10_000
 _TODO = "command: TODO  # say how a trial is run: `study new` takes --command or --train beside the sweep"
 
 
@@ -85,8 +86,9 @@ class Sweep:
     def add(self, domains: Mapping[str, Domain]) -> dict[str, str]:
         """Add hyperparameters, and return their names in the study file; the first one named like a seed is ``seed``.
 
-        The values of ``seed`` become `seeds`. A single choice of another one becomes fixed. Several choices are a range
-        if there is a sampler, else part of the grid.
+        The values of ``seed`` become `seeds`; of limits, the whole numbers between them, by their step. A single choice
+        of another one becomes fixed. Several choices are a range if there is a sampler, else part of the grid. Limits
+        are always a range.
 
         Args:
             domains: values of the hyperparameters, by the tool's names.
@@ -154,7 +156,13 @@ class Sweep:
                 f"{self.source}: {path} is the seed: values must be whole numbers from 0 to 2**63 - 1, not "
                 f"{wrong[0]!r}: correct it, or rename it"
             )
-        self.seeds = seeds_notation(seeds) if choices else f"{low}-{high}"
+        step = domain.get("step", 1)
+        if choices is None and step != 1:
+            if type(step) is not int or (seeds[1] - seeds[0]) // step >= _MOST_STEPS:
+                must = f"must have a whole step, and at most {_MOST_STEPS:,} values with it"
+                raise InputError(f"{self.source}: {path} is the seed: {must}")
+            choices = range(seeds[0], seeds[1] + 1, step)
+        self.seeds = seeds_notation(choices) if choices else f"{low}-{high}"
 
     def search_table(self, objectives: Sequence[str]) -> dict[str, Any]:
         """Return the study file's `search`, with up to 12 candidates, each with up to 5 first seeds.

@@ -128,6 +128,7 @@ def test_a_file_without_a_program_is_refused():
         ('{"lr": {"loguniform": [0, 1]}}', "lr: loguniform must have lower > 0"),
         ('{"lr": {"randint": [3, 3]}}', "lr: randint must have lower < upper"),
         ('{"lr": {"quniform": [1, 2, 0]}}', "lr: quniform must have q > 0"),
+        ('{"seed": {"qrandint": [0, 1000000, 2]}}', "must have a whole step, and at most 10,000 values with it"),
         ('{"n": {"randint": [0, .inf]}}', "limits must be finite numbers"),
         ('{"lr": {"choice": []}}', "lr: choice must have a list of values"),
         ('{"lr": {"unifrom": [1, 2]}}', "did you mean 'uniform'?"),

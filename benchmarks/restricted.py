@@ -134,7 +134,9 @@ def products(times: Floats, solved: Bools) -> Floats:
 
 
 def greenwood(times: Floats, solved: Bools) -> Floats:
-    """Bound by the mean ± 1.96 standard errors, within 0 and 1; NaN where the error is zero or undefined.
+    """Bound the mean of min(time, 1) of each row by Greenwood's formula; shape [studies, 2].
+
+    The interval is the estimate ± 1.96 standard errors, clipped to [0, 1]; NaN where the error is zero or undefined.
 
     Raises:
         ValueError: if a time is negative, infinite or NaN.

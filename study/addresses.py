@@ -86,9 +86,12 @@ class _AddressParts:
 def without_secret(address: str) -> str:
     """Return an address with ``***`` for the text before the last @ and after a ? or #, which could hold a password.
 
-    Unquoted passwords may contain any of these characters, so the host begins after the last @. An @ masks nothing
-    in a path that begins with ``/``, ``.`` or ``~``, in a file's address or after the bucket of an object store. Nor
-    does a ? or # in a path, or a # in a file's address. If an @ follows a ? or #, all but the scheme is masked.
+    Unquoted passwords may contain any of these characters, so the host begins after the last @. If an @ follows a ?
+    or #, all but the scheme is masked. Exceptions, where these characters belong to names:
+
+    - a path that begins with ``/``, ``.`` or ``~``: none of them masks anything
+    - a file's address: only a ? masks
+    - an object store: an @ after the bucket masks nothing, nor does the @ of Azure's ``container@account``
 
     Example:
         >>> without_secret("https://me:p@ss@host/path?token=secret"), without_secret("postgresql://me:1/ss@host/db")

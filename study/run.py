@@ -163,9 +163,11 @@ class Run:
         Engines take seconds to import, so a finished study skips the check.
 
         Raises:
-            InputError: if a cell has no engine, the device doesn't exist, the options need Ray and it can't be used, or
-                a newer package wrote one of the study's files.
+            InputError: if the study was read without its code, a cell has no engine, a recipe can't be trained, the
+                device doesn't exist or the study file names another, the options need Ray and it can't be used, or a
+                newer package wrote one of the study's files.
             StoreError: if the store can't be read.
+            OSError: if the copy of the code or the data of packed tasks can't be written.
         """
         if not self._is_trained():
             self._resolve()

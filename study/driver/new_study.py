@@ -97,7 +97,8 @@ def _reported(spec: FunctionSpec, values: dict[str, Any]) -> list[str]:
     finally:
         training.close()
     if training.failure is not None:
-        raise InputError(f"{spec.train} fails with its defaults: {training.failure}")
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items()) or "no arguments"
+        raise InputError(f"{spec.train} fails with {shown}; correct it, or give other defaults: {training.failure}")
     return training.undeclared
 
 

@@ -33,9 +33,9 @@ def experiment_runs(uri: str, experiment: str) -> pa.Table:
         for runs without it.
 
     Raises:
-        InputError: if the address isn't MLflow's, its database file is missing, or the experiment doesn't exist, was
+        InputError: if the address has no ``://``, its database file is missing, or the experiment doesn't exist, was
             deleted or has no runs.
-        TrackingError: if MLflow can't be reached or refuses a request.
+        TrackingError: if MLflow doesn't support the address, can't be reached, or refuses a request.
     """
     path = database(uri)
     if path is not None and not path.exists():

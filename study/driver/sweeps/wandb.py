@@ -262,7 +262,7 @@ def _take_early_stopping(rule: Any, path: Path, sweep: Sweep) -> None:
                 f"{path}: early_terminate.{key} must be a whole number of at least {least}, but is {numbers[key]!r}"
             )
     if not {"max_iter", "s"} <= set(numbers) and ("max_iter" in numbers or "min_iter" not in numbers):
-        raise InputError(f"{path}: early_terminate must have min_iter, or max_iter and s, but is {rule!r}")
+        raise InputError(f"{path}: early_terminate must have max_iter and s, or min_iter alone, but is {rule!r}")
     eta = numbers.get("eta", _HYPERBAND_ETA)
     first = max(1, numbers["max_iter"] // eta ** numbers["s"]) if "max_iter" in numbers else numbers["min_iter"]
     sweep.prune = {"method": "halving", "first": first} | ({"factor": eta} if eta != _HYPERBAND_ETA else {})

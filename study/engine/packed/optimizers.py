@@ -43,7 +43,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ValueError(f"learning_rate > 0 must hold, but got {self.learning_rate}")
+            raise ValueError(f"learning_rate must be finite and > 0, but got {self.learning_rate}")
         if self.warmup < 0:
             raise ValueError(f"warmup >= 0 must hold, but got {self.warmup}")
         if self.decay not in ("constant", "linear", "cosine"):

@@ -71,7 +71,7 @@ def test_a_new_file_begins_with_a_training_function() -> None:
     ("words", "message"),
     [
         (("--train", "mine:wide"), "width: it has no annotation"),
-        (("--train", "mine:broken"), "mine:broken fails with its defaults: Traceback"),
+        (("--train", "mine:broken"), "correct it, or give other defaults: Traceback"),
         (("--train", "mine:nosuch"), "mine has no nosuch"),
         (("--train", "mine:train", "--from", "demo"), "--from, --train and --command can't be combined"),
     ],

@@ -193,7 +193,7 @@ def test_unsupported_parts_are_named():
         ({"parameters": 3}, "must be a sweep configuration of W&B"),
         ({"metric": "loss"}, "metric must have a name"),
         ({"early_terminate": {"type": "median"}}, "early_terminate must be a table with type: hyperband"),
-        ({"early_terminate": {"type": "hyperband", "max_iter": 9}}, "must have min_iter, or max_iter and s"),
+        ({"early_terminate": {"type": "hyperband", "max_iter": 9}}, "must have max_iter and s, or min_iter alone"),
         ({"early_terminate": {"type": "hyperband", "min_iter": 0}}, "min_iter must be a whole number of at least 1"),
         ({"run_cap": 0}, "run_cap must be a whole number of at least 1"),
     ],

@@ -95,7 +95,7 @@ def test_decays_agree_with_torch(scheduler):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Schedule(learning_rate=0.0), "learning_rate > 0 must hold"),
+        (lambda: Schedule(learning_rate=0.0), "learning_rate must be finite and > 0"),
         (lambda: Schedule(warmup=-1), "warmup >= 0 must hold"),
         (lambda: Schedule(decay="cosine"), "needs iterations > warmup, but got None"),
         (lambda: Schedule(decay="steps"), "decay must be constant, linear or cosine"),

@@ -36,7 +36,7 @@ _LEVELS = (0, 0.1, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 14.1)
 
 
 def barrier(x: float) -> float:
-    """Return 1 / (1 - x), the weight W at which the factor 1 + W (x - 1) of an input x < 0 is 0.
+    """Return 1 / (1 - x): with this weight W, the factor 1 + W (x - 1) of an input x < 0 is 0.
 
     Example:
         >>> barrier(-1.5)

@@ -64,7 +64,7 @@ def sigmoid_weights(rng: np.random.Generator, reach: float, shape: tuple[int, ..
 
 
 def uniform(rng: np.random.Generator, mean: float, variance: float, shape: tuple[int, ...]) -> Floats:
-    """Draw uniform numbers with that mean and variance, which is at least 0."""
+    """Draw uniform numbers with that mean and variance >= 0."""
     reach = math.sqrt(3 * variance)
     return rng.uniform(mean - reach, mean + reach, shape)
 

@@ -23,7 +23,7 @@ _NO_SECRET = {"passfile", "sslkey", "ssl_key", "sslkeylogfile"}
 
 
 def absolute(address: str | Path) -> str:
-    """Return a folder's absolute path, independent of the working directory, which user code may change.
+    """Return a folder's absolute path: user code may change the working directory.
 
     Args:
         address: a folder, or a URL, which is returned unchanged.

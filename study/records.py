@@ -485,7 +485,7 @@ class Weights:
 
 
 def is_pairs(value: object) -> bool:
-    """Return True for a tuple of pairs of numbers, which `format_range` can write.
+    """Return True for a tuple of pairs of numbers, as `format_range` writes them.
 
     Example:
         >>> is_pairs(((-6.0, -2.0), (2, 6))), is_pairs((("conv", "relu"),)), is_pairs(())

@@ -110,7 +110,7 @@ def notify_command() -> Sequence[str]:
 
 
 def folder_notifies() -> bool:
-    """Return True if the working folder's ``study.toml`` has a valid `NOTIFY`, which is ignored there.
+    """Return True if the working folder's ``study.toml`` has a valid `NOTIFY`; it is ignored there.
 
     False if that file is the user's own.
     """

@@ -385,7 +385,7 @@ def _run_there(
     without_token: bool = False,
     client: Client | None = None,
 ) -> None:
-    """Submit a study, unless it is running there, and print its pages and the commands with which to follow it."""
+    """Submit a study, unless it is running there, and print its pages and the commands to follow it."""
     from study.jobs import connect_to_run
     from study.jobs import submit as submit_study
 

@@ -148,7 +148,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Which method is better, or that they are not distinguished, or not tested."""
+        """The better method, or that they are not distinguished, or not tested."""
         if self.p_adjusted is None:
             return Verdict.NOT_TESTED
         if self.p_adjusted >= LEVEL or not self.direction:

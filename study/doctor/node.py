@@ -90,7 +90,7 @@ def examine_node(store: str, tracking_uri: str | None, probe_name: str) -> NodeR
 
 
 def line(answer: Answer) -> str:
-    """Format an answer as a line of a log, which `read` parses."""
+    """Format an answer as a line of a log for `read`."""
     content = asdict(answer)
     return _MARK + json.dumps({"found": content.pop("report"), **content})
 

@@ -62,7 +62,7 @@ class EarlyStop:
         self._is_search = False
 
     def begin(self, plan: Plan, pending: Sequence[Trial]) -> None:
-        """Record each cell's number of planned trials, and whether an earlier run has a result of it that isn't failed.
+        """Record each cell's number of planned trials, and a flag: an earlier run has a result that isn't failed.
 
         Args:
             plan: the study's plan so far.

@@ -113,7 +113,7 @@ def explain(spec: Spec, first: Trial, second: Trial) -> str:
 
 @contextmanager
 def order_check(spec: FunctionSpec) -> Iterator[Callable[[Sequence[Trial]], tuple[str, str]]]:
-    """Begin to import a function in another process, which ends with the block.
+    """Begin to import a function in another process; it ends with the block.
 
     Yields:
         A function that trains two trials there in both orders, and returns the verdict and sentence of an `OrderNote`;

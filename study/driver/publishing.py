@@ -95,7 +95,7 @@ class Publication:
 def publication(
     plan: Plan, folder: StudyStore, uri: str | None, console: Console, patience: Patience
 ) -> Iterator[Publication]:
-    """Publish a study during the block, with results of earlier runs; then wait for MLflow, and report what it missed.
+    """Publish a study during the block, with results of earlier runs; then wait for MLflow, and report missing parts.
 
     The wait takes at most a minute, or longer if many trials are judged only at the end.
 

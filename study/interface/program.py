@@ -94,7 +94,7 @@ class Program:
 
     @property
     def command(self) -> str:
-        """The command as text, which `words_of` splits into the words again; a shell's command is unchanged.
+        """The command as text, for `words_of` to split into words again; a shell's command is unchanged.
 
         Empty words and words with whitespace, quotes or backslashes are quoted, but not a shell's operators and ``$``.
         """

@@ -65,7 +65,7 @@ class Wanted:
 
     @property
     def columns(self) -> list[str]:
-        """The user-supplied columns, which every file must have."""
+        """The user-supplied columns; every file must have them."""
         named = [*([self.success.column] if self.success else []), *([self.covariate] if self.covariate else [])]
         return list(dict.fromkeys([*self.metrics, *named]))
 

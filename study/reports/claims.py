@@ -104,7 +104,7 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, of each claim; rows for which the claim isn't shown are marked.
+    """Lay out one row for each cell, or pair of cells, of each claim, with a mark unless the claim is shown.
 
     A cell that isn't in `rows` has an empty name.
 

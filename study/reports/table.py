@@ -392,7 +392,7 @@ def speeds_table(contrasts: Contrasts) -> TextTable:
 
 
 def solved_at_median_column(summaries: Sequence[Summary]) -> Column:
-    """Lay out the median iteration at which trials were solved, without its interval; an en dash without one."""
+    """Lay out the median of solved-at, without its interval; an en dash without one."""
     title, name = "solved at iteration, median", "solved_at_median"
     return estimates_column(summaries, title, name, words.iterations, f"{name}_interval", is_alone=True)
 

@@ -347,7 +347,7 @@ def write_group_report(result: GroupReport) -> list[Path]:
 
 
 def _folder(names: Sequence[str], root: str | Path) -> Path:
-    """Return the default output folder; raise InputError for several studies, which have none."""
+    """Return the default output folder; raise InputError for several studies: they have none."""
     files = [Path(name) for name in names if is_file(name)]
     if files:
         return files[0].with_name(f"{files[0].stem}-report")

@@ -32,7 +32,7 @@ def distribution_of(import_string: ImportString) -> str:
 
 
 def check_distributions(expected: Iterable[str]) -> None:
-    """Check that this machine has the package versions with which a study was started.
+    """Check that this machine has the package versions of a study's start.
 
     Args:
         expected: names and versions, as ``name==1.2``.

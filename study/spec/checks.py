@@ -244,7 +244,7 @@ def _combinations(spec: Spec, unread: Collection[str]) -> Iterator[tuple[Path, s
 
 
 def _called(spec: Spec, index: int) -> Path:
-    """Return the place of what the study trains: of a model, or of its only function or program."""
+    """Return the place of a model, or of the study's only function or program."""
     key = next((key for key in ("train", "command") if hasattr(spec, key)), None)
     return ("models", index) if key is None else (key,)
 

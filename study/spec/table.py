@@ -19,7 +19,7 @@ from study.interface.values import quoted
 
 
 def drop_default(schema: dict[str, Any]) -> None:
-    """Remove the default, which is empty or None, from a field's JSON schema, in place."""
+    """Remove an empty default, or None, from a field's JSON schema, in place."""
     schema.pop("default", None)
 
 

@@ -347,7 +347,7 @@ class Spec(SettingsTable):
 
     @property
     def seed_design(self) -> SeedDesign:
-        """The way in which cells get their seeds: searched, adaptive by a rule, combined or fixed."""
+        """The design of the cells' seeds: searched, adaptive by a rule, combined or fixed."""
         if self.search is not None:
             return SeedDesign("searched")
         if self.until is not None:

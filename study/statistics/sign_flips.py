@@ -151,7 +151,7 @@ def _subset_means(subsets: Floats, sums: Floats, sizes: Floats) -> Floats:
 
 
 def exact_mean(values: list[float]) -> float:
-    """Compute the mean of one or more values from an exact sum, which may exceed the range of floats.
+    """Compute the mean of one or more values from an exact sum, even beyond the range of floats.
 
     Example:
         >>> exact_mean([1e308, 1e308, 1.0, -1e308, -1e308])

@@ -138,7 +138,7 @@ class Folder(ABC):
 
     @abstractmethod
     def remove_folders(self) -> None:
-        """Remove the folder and its subfolders, which must hold no files."""
+        """Remove the folder and its subfolders, all without files."""
 
     @abstractmethod
     def move(self, key: str, to: str) -> bool:

@@ -51,7 +51,7 @@ _KINDS = {_TEXT: "text", _INTEGER: "whole", _NUMBER: "number"}
 
 
 def upgraded_results(results: pa.Table) -> pa.Table:
-    """Convert results to version 2: add each column's role, and a null `criterion`, which this version lacks."""
+    """Convert results to version 2: add each column's role, and a null `criterion`."""
     criterion = pa.chunked_array([pa.nulls(len(results), _TEXT)])
     return pa.table([*results.columns[:_CRITERION], criterion, *results.columns[_CRITERION:]], schema=_NEXT_RESULTS)
 

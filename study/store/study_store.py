@@ -610,7 +610,7 @@ class StudyStore:
         return rows.take(np.unique(row_ids, return_index=True)[1])
 
     def _packs_with(self, trial_ids: pa.Array | None) -> set[str]:
-        """Return the packs that have any of the trials, according to their result files, which are small."""
+        """Return the packs that have any of the trials, according to their small result files."""
         if trial_ids is None:
             return self.pack_ids()
         tables = self._files.tables(self._files.keys("results"), ["trial_id"])

@@ -85,7 +85,7 @@ def of_curves(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
 
 
 def _scale(metric: Metric) -> tuple[object, ...]:
-    """Return a metric's direction, unit and limits, which are equal for metrics on one scale."""
+    """Return a metric's direction, unit and limits: equal for metrics on one scale."""
     return metric.higher_is_better, metric.unit, metric.low, metric.high
 
 

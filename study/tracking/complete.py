@@ -1,4 +1,4 @@
-"""Check for a completely published study in a database, without importing MLflow, which takes seconds."""
+"""Check for a completely published study in a database, without the slow import of MLflow."""
 
 from __future__ import annotations
 

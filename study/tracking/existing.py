@@ -37,7 +37,7 @@ class ExistingRun:
 
     @property
     def content(self) -> tuple[bool, str | None]:
-        """True if the run hasn't ended, and its digest, which is None if it is blank."""
+        """True if the run hasn't ended, and its digest; None if that is blank."""
         return self.running, self.digest
 
 

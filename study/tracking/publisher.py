@@ -111,7 +111,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def __enter__(self) -> Publisher:
-        """Start the publisher's thread, which imports MLflow and opens the study there first."""
+        """Start the publisher's thread: it imports MLflow and opens the study there first."""
         self._put(_Job(lambda experiment: None))
         self._thread.start()
         return self

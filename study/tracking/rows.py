@@ -128,7 +128,7 @@ class _Names:
         return set(self.metrics) <= set(metric_columns()) and self.kinds.items() <= declared.items()
 
     def tag(self) -> dict[str, str]:
-        """Return the names as tags, which `_names_from` reads; empty if they are built in."""
+        """Return the names as tags for `_names_from`; empty if they are built in."""
         if self.is_built_in:
             return {}
         content: dict[str, Any] = {"hyperparameters": dict(self.kinds), "metrics": list(self.metrics)}

@@ -32,7 +32,7 @@ _FLAGS = {
 
 
 def sweep_of_wandb(path: Path) -> Sweep:
-    """Read a sweep configuration of W&B as a sweep; what has no counterpart is left out, with a note.
+    """Read a sweep configuration of W&B as a sweep; parts without a counterpart are left out, with a note.
 
     Args:
         path: path of ``sweep.yaml``.

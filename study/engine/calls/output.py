@@ -26,7 +26,7 @@ class _Pump(Helper):
         super().__init__(pump.__file__)
 
     def open(self, log: Path) -> int:
-        """Return a new file descriptor; what is written to it is copied to a log."""
+        """Return a new file descriptor whose content is copied to a log."""
         reading, writing = os.pipe()
         try:
             socket.send_fds(self.commands, [json.dumps({"log": str(log)}).encode() + b"\n"], [reading])

@@ -139,7 +139,7 @@ def build(recipe: Recipe, seed: int) -> nn.Module:
 
 
 def untrained(module: nn.Module) -> dict[str, Tensor]:
-    """Return a module's buffers and its parameters with ``requires_grad=False``: what no optimiser moves."""
+    """Return a module's buffers and its parameters with ``requires_grad=False``: no optimiser moves them."""
     frozen = {name: p for name, p in module.named_parameters() if not p.requires_grad}
     return frozen | dict(module.named_buffers())
 

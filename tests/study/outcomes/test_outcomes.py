@@ -49,7 +49,7 @@ def read(
 
 
 def refusal(*paths: Path, by: list[str] | None = None, **options: Any) -> str:
-    """Return the error message with which `read` refuses files."""
+    """Return the error message of `read` for files that it refuses."""
     with pytest.raises(InputError) as caught:
         read(*paths, by=by, **options)
     assert caught.value.exit_code == 2

@@ -42,7 +42,7 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
 
 
 def test_a_value_that_no_file_can_have_is_refused() -> None:
-    """Python code may pass any object, which a study file can't name."""
+    """Python code may pass any object, but a study file can't name it."""
     with pytest.raises(InputError, match="a study's values must be texts, numbers, lists or tables"):
         load_spec("demo", {("seeds",): object()})
 

@@ -110,7 +110,7 @@ def new_sums(layout: Layout) -> tuple[Any, Any]:
 
 
 def new_draw(layout: Layout) -> Any:
-    """Make the phase that draws inputs with all threads of a block, which share the quads of each row.
+    """Make the phase that draws inputs; all threads of a block share the quads of each row.
 
         draw(b, x, turn, iteration, stream, trials)
 

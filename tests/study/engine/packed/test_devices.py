@@ -74,7 +74,7 @@ def assert_close(actual: dict[str, Any], expected: dict[str, Any], rtol: float) 
 
 @pytest.fixture
 def as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Record early, and replay without TorchScript, which stores the far device's numbers as CPU constants."""
+    """Record early, and replay without TorchScript: that stores the far device's numbers as CPU constants."""
     monkeypatch.setattr(members_module, "_RECORDED_AFTER", 1)
     monkeypatch.setattr(torch.jit, "trace", lambda graph, *_, **__: graph)
 

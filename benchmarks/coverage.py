@@ -62,7 +62,8 @@ def fitted(solved: tuple[int, ...], n: int) -> statistics.LogisticFit | None:
 def logistic(slope: float, kind: str) -> Study:
     """Return a function that draws a study and bounds the slope of success over the hidden size.
 
-    Half of the trials are solved at the middle size. A study without a fit, or with separated data, has no interval.
+    The true rate is 1/2 at the mean of the sizes `HIDDEN`. A study without a fit, or with separated data, has no
+    interval.
 
     Args:
         slope: the true slope.

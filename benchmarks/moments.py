@@ -132,10 +132,10 @@ def _weights(case: Case) -> tuple[Floats, Floats]:
 def nac_mul_exact(case: Case, mean: float) -> dict[str, float]:
     """Compute a NAC•'s moments by name, as integrals over one input and one weight: all of them are independent.
 
-    The case's variances are positive.
+    The case's variances are positive. Moments beyond the largest float are infinite or NaN.
 
     Raises:
-        OverflowError: if a result exceeds every float.
+        OverflowError: if only a power by `hidden`, or the slope's square, exceeds every float.
     """
     weight, shares = _weights(case)
 

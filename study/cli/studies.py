@@ -291,8 +291,9 @@ def repeat(name: str, trial: str, store: str, engine: str, device: str, file: st
     Exit with code 1 if the results differ.
 
     Raises:
-        InputError: if the study or trial doesn't exist, the trial failed, was stopped early, can't be trained here or
-            has no script, or `file` exists already, can't be written or is combined with `engine` or `device`.
+        InputError: if the study or trial doesn't exist, NAME is a file with mistakes, the trial failed, was stopped
+            early, isn't planned any more because the file or its code has changed, can't be trained here or has no
+            script, or `file` exists already, can't be written or is combined with `engine` or `device`.
         StoreError: if the store can't be read.
         OSError: if the copy of the code or the data can't be written.
         Exception: the error of a packed task or model.

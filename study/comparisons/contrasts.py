@@ -237,7 +237,7 @@ def _findings(
 def _more_findings(
     plan: ComparisonPlan, rows: ResultRows, trials: TrialTable, sizes: Sizes
 ) -> dict[str, tuple[Finding, ...]]:
-    """Compare the pairs of a plan by each further metric that covers all ended trials."""
+    """Compare the pairs of a plan by each further metric that covers all ended trials and isn't part of a series."""
     others = [name for name, metric in rows.single_metrics.items() if metric.of == "ended" and name != rows.main_metric]
     return {
         name: tuple(f for findings in _findings(plan, rows, trials, name, sizes).values() for f in findings)

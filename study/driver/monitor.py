@@ -262,7 +262,7 @@ def _done_before(folder: StudyStore, plan: Plan, pending: Sequence[Trial]) -> di
 
 
 def _count_outcomes(folder: StudyStore, trial_ids: Collection[str]) -> dict[Outcome, int]:
-    """Count the stored outcomes of the given trials."""
+    """Count the given trials' stored outcomes other than failed."""
     rows = folder.outcomes()
     rows = rows.filter(pc.is_in(rows["trial_id"], pa.array(list(trial_ids), pa.string())))
     return {Outcome(entry["values"]): entry["counts"] for entry in pc.value_counts(rows["outcome"]).to_pylist()}

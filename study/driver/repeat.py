@@ -140,7 +140,10 @@ def script(study: str, folder: StudyStore, results: pa.Table, trial_id: str) -> 
     """
     stored = _stored_trial(folder, results, trial_id)
     if stored.curve is None:
-        raise InputError(f"trial {trial_id} has no learning curve in the store, so there is nothing to compare with")
+        raise InputError(
+            f"trial {trial_id} has no learning curve in the store for its script to compare with; repeat it without a "
+            "script, or choose another trial"
+        )
     return _script_writer(stored.result.trial)(study, stored.result, stored.curve)
 
 

@@ -57,8 +57,8 @@ def kind_of_values(values: Sequence[Any]) -> str:
     """Infer the kind of a program's hyperparameter from all its values in a study file.
 
     Returns:
-        ``whole`` (ints, and whole floats below 2**53), ``number``, ``flag``, ``text``, or ``any`` for other or mixed
-        values, None included. No values give ``flag``.
+        ``whole`` (ints, and whole floats of magnitude below 2**53), ``number``, ``flag``, ``text``, or ``any`` for
+        other or mixed values, None included. No values give ``flag``.
 
     Example:
         >>> [kind_of_values(given) for given in ([1, 2.0], [1, 0.5], [True], ["adam"], [1, "auto"], [[8, 8]])]

@@ -83,9 +83,9 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
 def _by_values(name: str, column: pa.ChunkedArray, role: str | None, *, is_number: bool) -> str:
     """Return the role of a column without a metric's name.
 
-    A single value is constant. If the source gives no role, floats that rarely repeat are a metric; other numbers that
-    rarely repeat, and progress, are a label. So are texts that rarely repeat, and columns with a label's name. All
-    others are hyperparameters.
+    The first rule that applies counts. A single value is constant. If the source gives no role: progress is a label,
+    floats that rarely repeat are a metric, and other numbers that rarely repeat are a label. Columns with a label's
+    name, and texts that rarely repeat, are a label. All others are hyperparameters.
     """
     distinct = len(pc.unique(column))
     if distinct == 1:

@@ -94,9 +94,10 @@ def _with_pairs(name: str) -> set[str]:
 
 
 def is_label(name: str) -> bool:
-    """Return True if a column has the name of an id, a name, a place or a time of runs.
+    """Return True if a word of a column's name marks labels of runs, such as ``uuid``, ``commit`` or ``date``.
 
-    Among these are ``run_id``, ``uuid``, ``commit``, ``user`` and ``date``, but not ``id`` and ``name`` alone.
+    One word is enough, as in ``output_dir``. Names that begin with ``run_name`` or ``run_id`` are labels, too, but not
+    others with ``id`` or ``name``.
 
     Example:
         >>> is_label("output_dir"), is_label("runName"), is_label("_timestamp"), is_label("model_name")

@@ -32,10 +32,9 @@ _DECIMAL, _THOUSANDS, _EITHER = "decimal commas", "thousands separators", "decim
 def header_and_separator(path: Path) -> tuple[list[str], str]:
     """Return the names of a text file's columns, and its separator.
 
-    Without a header, or if no separator gives valid rows, there are no names, and the separator is a comma.
-
-    The separator is the one by which most of the first 20 rows have as many values as the header; of several, the one
-    with most columns.
+    Of the separators that split the header, it is the one by which most of the first 20 rows have as many values as the
+    header; of several, the one with most columns. If none splits the header, it is a comma, and the line is one name.
+    There are no names if the first line is empty, or because of an unclosed quote.
 
     Args:
         path: a UTF-8 file with values separated by commas, semicolons, tabs or pipes.

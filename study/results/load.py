@@ -169,10 +169,10 @@ class StudyResults:
         )
 
     def bounds(self, cell_id: str) -> Mapping[str, Bound]:
-        """Return the bounds of a cell's trials that are solved, by metric.
+        """Return the bounds, by metric, that a trial of the cell must meet to be solved.
 
-        Empty without a success criterion by metrics, for a cell without references or with fewer than two that count,
-        and if the findings from references failed.
+        Fixed bounds hold for every cell. If references set them: empty for a cell without references or with fewer than
+        two that count, and if the findings from references failed. Empty, too, without a criterion by metrics.
         """
         criterion = self.plan.criterion
         if not isinstance(criterion, ReferenceCriterion) or self.references is None:

@@ -147,7 +147,8 @@ class ObjectFolder(Folder):
         """Return the folder of that name directly below this one.
 
         Raises:
-            InputError: if the name is empty or leads elsewhere, or has a slash, a backslash or a control character.
+            InputError: if the name is empty or leads elsewhere, or has a slash, a backslash or an ASCII control
+                character.
         """
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
             raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")

@@ -139,7 +139,11 @@ class _Threads:
 
 
 def close(steps: Iterator[Event]) -> None:
-    """Close an iterator if it has a method `close`, as generators do."""
+    """Close an iterator if it has a method `close`, as generators do.
+
+    Raises:
+        Exception: any error of its own end, such as StoreAwayError if a checkpoint can't be stored.
+    """
     closing = getattr(steps, "close", None)
     if closing is not None:
         closing()

@@ -143,8 +143,9 @@ class FunctionCall:
 
         Returns:
             The step, or a state that the function saved after the previous step. None once the call is over: the
-            function has ended or failed, it was closed, `iterations` is reached or passed, or the previous step had a
-            metric that isn't finite.
+            function has ended or failed, it was closed, a step is beyond `iterations`, or the previous step had a
+            metric that isn't finite. A generator is closed at `iterations`; a function that reports through `trial`
+            runs on to its end, and may save states.
 
         Raises:
             FunctionError: if the function can't be called with the seed and the values, raises an exception, makes an

@@ -279,5 +279,5 @@ def lines(rows: ResultRows, against: Comparisons | None, clock: Clock) -> Lines:
 
 
 def beside_style(x: Across) -> dict[str, Any]:
-    """Return the style that distinguishes references from curves."""
+    """Return the changes of a curve's style for its reference: hollow and dashed, without a line between names."""
     return _REFERENCE if x.is_numeric else _REFERENCE | {"linestyle": "none"}

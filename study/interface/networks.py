@@ -31,7 +31,7 @@ def network_of_units(
         A module that maps [rows, input_size] to [rows, output_size].
 
     Raises:
-        ValueError: if a layer rejects its size, as units reject sizes below 1.
+        Exception: as a layer's class raises, such as ValueError of units for sizes below 1.
 
     Example:
         >>> import torch

@@ -70,7 +70,8 @@ class Program:
     | ``{{name}}`` | ``{name}`` itself |
 
     A word that consists of a placeholder with a text is omitted if nothing replaces it. If a hyperparameter is None,
-    its word is omitted, and so is an option before it, as in ``--lr {lr}``. A shell's command gets ``null`` instead.
+    its word is omitted. If the word is only the placeholder, a word before it that begins with ``-`` is omitted, too,
+    as in ``--lr {lr}``. A shell's command gets ``null`` instead, and ``{name:text|other}`` the other text.
 
     Args:
         words: the words of the command; for a shell, a single word with the text of the command.

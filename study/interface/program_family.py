@@ -118,9 +118,9 @@ class ProgramFamily(FunctionFamily):
     def canonical(self, task: str, model: str, values: Values) -> dict[str, Any]:
         """Return the values of the hyperparameters, and those of `OWN_NAMES`.
 
-        Floats that are whole numbers become ints, so that 1 and 1.0 give the program the same text. Hyperparameters
-        without a value are None, and aren't passed to the program. Task and model are ignored. Values
-        aren't checked.
+        Floats that are whole numbers below 2**53 become ints, also in lists, so that 1 and 1.0 give the program the
+        same text. Hyperparameters without a value are None, and aren't passed to the program, unless a shell runs it.
+        Task and model are ignored. Values aren't checked.
         """
         return {name: _whole(values.get(name)) for name in self.hyperparameters} | self._own_values
 

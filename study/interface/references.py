@@ -45,7 +45,7 @@ def reference_bound(
         higher_is_better: True if greater values are better.
 
     Returns:
-        The bound; None if there are fewer than two values.
+        The bound; None if there are fewer than two values. It is infinite or NaN if squares of values overflow.
 
     Raises:
         ValueError: if a value isn't finite, or `level` is out of range.

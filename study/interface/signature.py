@@ -79,6 +79,7 @@ def hyperparameters_of(
 
     Raises:
         SignatureError: if a study can't call the object; the message lists all mistakes.
+        Exception: as the factory of a dataclass's default, or a validator in an annotation, raises.
 
     Example:
         >>> def train(seed, *, width: int = 32, activation: Literal["relu", "tanh"] = "relu", rate: float): ...
@@ -147,6 +148,7 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
             rejects its values.
         TypeError: if a configuration lacks a value without a default, or as `nested` raises.
         AttributeError: as `nested` raises.
+        Exception: as `built` raises, such as any error of a configuration's `__post_init__`.
 
     Example:
         >>> def train(seed, *, layers: tuple[int, ...] = (32,)): ...
@@ -181,8 +183,8 @@ def arguments_of(called: Callable[..., Any], values: Mapping[str, Any]) -> dict[
 def has_open_config(called: Callable[..., Any]) -> bool:
     """Return True if there is an argument `config` that accepts any hyperparameters.
 
-    It is annotated as a dict or another mapping, and has no dict as default, not even an empty one; or it has neither
-    annotation nor default.
+    It is annotated as a dict, Mapping, MutableMapping or DictConfig, and has no dict as default, not even an empty
+    one; or it has neither annotation nor default.
 
     Raises:
         ValueError: if the annotation of `config` can't be evaluated, or Python can't read the signature.
@@ -227,6 +229,7 @@ def canonical(hyperparameter: Hyperparameter, value: object) -> Any:
         ValueError: if the value has the wrong type or violates a limit; the message states the requirement. Also if a
             limit can't be applied to the type, such as ``Ge(0)`` to a list.
         PydanticUserError: if pydantic doesn't support the declared type.
+        Exception: as a validator in the annotation raises, other than ValueError and TypeError.
 
     Example:
         >>> def train(seed, *, width: int, rate: float): ...

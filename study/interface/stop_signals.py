@@ -45,7 +45,8 @@ def noting_stops() -> Iterator[None]:
     """Record an exception of the SIGINT and SIGTERM handlers inside the block, and raise it at the end if swallowed.
 
     It is a no-op outside the main thread, where Python runs no signal handlers. While user code sets its own handlers,
-    signals aren't recorded. Blocks may be nested; the outermost one raises.
+    signals aren't recorded; the end of the block replaces them by those from before it. Blocks may be nested; the
+    outermost one raises.
 
     Raises:
         BaseException: the recorded exception, if the block has swallowed it. If the block raises another exception,

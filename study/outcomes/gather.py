@@ -76,8 +76,8 @@ def gather(sources: Sequence[Source], by: Sequence[str] | None = None, wanted: W
 
     Raises:
         InputError: if columns are missing, values are wrong, a trial occurs twice with different outcomes, rows differ
-            only in columns that don't distinguish groups, or an installed package of tasks can't be imported. One
-            message lists all mistakes of one kind.
+            only in columns that don't distinguish groups, an installed package of tasks can't be imported, or two offer
+            the same task. One message lists all mistakes of one kind.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU"], "seed": [0, 1], "solved": [True, False]})

@@ -57,7 +57,8 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
 
     Returns:
         `HYPERPARAMETER`, `METRIC`, `CONSTANT`, `LABEL` or `SECONDARY`; empty for `STATED` outcomes, columns without
-        values, nested columns, and metrics by the source that aren't numbers or count progress.
+        values, nested columns, metrics by the source that aren't numbers, and those by the source, or by name if the
+        source has no roles, whose name ends in a word of progress, such as ``val_loss_epoch``.
 
     Raises:
         InputError: if the user names a metric whose values aren't numbers.

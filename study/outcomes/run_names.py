@@ -48,6 +48,8 @@ _BEFORE_ERR = {*_PREFERRED, "train", "top", "rel", "abs", "relative", "absolute"
 def direction(name: str) -> bool | None:
     """Return True if higher values of a metric are better, False if lower ones are, None if its name doesn't tell.
 
+    Lower values count as better for every metric with ``neg`` or ``negative`` in its name.
+
     Example:
         >>> direction("val_acc"), direction("test/nll-loss"), direction("neg_log_likelihood"), direction("epoch")
         (True, False, False, None)
@@ -167,7 +169,7 @@ def seed_column(table: pa.Table, seed: str | None) -> str:
 
 
 def seed_names(names: Sequence[str]) -> list[str]:
-    """Return the columns with a seed's name: one that ends in seed, seeds or random state.
+    """Return the columns with a seed's name: its last word is seed or seeds, or its last two are random state.
 
     Example:
         >>> seed_names(["lr", "user_attrs_seed", "random_state"])

@@ -93,7 +93,8 @@ def outcomes_of_runs(runs: Runs, choices: RunChoices = _NONE) -> RunOutcomes:
         InputError: if the runs have no seeds, or neither metrics nor outcomes, no run is left, a state has no clear
             meaning, the user names a missing column or a metric without numbers or direction, a choice of state words
             is malformed, a seed or outcome is invalid, or hyperparameters seem to be missing, since too many runs
-            repeat others; or if an installed package of tasks can't be imported.
+            repeat others; or if an installed package of tasks can't be imported, or two offer the same task.
+        pyarrow.ArrowInvalid: as `floats` raises for a metric with a hexadecimal integer.
 
     Example:
         >>> table = pa.table({"lr": ["0.1", "0.1", "0.2", "0.2"], "seed": ["0", "1", "0", "1"],

@@ -96,6 +96,9 @@ def claim_verdicts(plan: Plan, table: TrialTable) -> list[ClaimVerdict]:
     Args:
         plan: the study's plan, from `study.plan.until.extended`.
         table: trials by cells; those of other cells are ignored.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported.
     """
     return _Judgement(plan, table).verdicts
 
@@ -106,6 +109,9 @@ def final_looks(plan: Plan, table: TrialTable) -> tuple[ClaimLook, ...]:
     Args:
         plan: the study's plan, from `study.plan.until.extended`.
         table: its trials.
+
+    Raises:
+        InputError: if a package's vocabulary can't be imported.
     """
     return _Judgement(plan, table).final_looks
 

@@ -58,7 +58,7 @@ class OpenPacks:
     def ending_with(self, pack_id: str) -> list[Pack]:
         """Return the open packs that end with a pack: itself, or its smallest open parts if it was split.
 
-        Empty if the pack isn't open.
+        Empty if the pack isn't open, or if it was split and all its parts have ended.
         """
         if pack_id not in self._open:
             return []

@@ -54,7 +54,7 @@ def make_packs(
     Args:
         trials: the trials to run.
         slots: the number of packs that can run side by side; pack sizes let all slots end at about the same time.
-        size: the maximum number of trials in a pack; None to choose it.
+        size: the maximum number of trials in a new pack; None to choose it.
         checkpointed: trial ids of packs that have a checkpoint. A pack is formed again if all of its trials are among
             `trials`, with equal `key_of`; of two that overlap, only the first.
         at_once: the number of a cell's trials that fill a device; None for cores, which train one trial after another.

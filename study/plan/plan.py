@@ -130,7 +130,8 @@ def make_plan(spec: Spec) -> Plan:
 
     Raises:
         InputError: if the study is too large (`study.spec.check_limits`), if a cell of `different_from` has no
-            counterpart, or if `compare` has a name that isn't swept, or an incomplete `at`.
+            counterpart, or if `compare` has a name that isn't swept, or an incomplete `at`; with `compare`, also if a
+            package's vocabulary can't be imported.
         ValueError: if the task doesn't exist with the values of a point.
 
     Example:

@@ -47,6 +47,9 @@ def extended(plan: Plan, table: TrialTable) -> Plan:
         A plan with the same cells. No cell gets seeds beyond its first batch with a pending result, or beyond those
         that are enough.
 
+    Raises:
+        InputError: as `progress` raises.
+
     Example:
         >>> from study.plan.plan import make_plan
         >>> from study.spec import parse_spec
@@ -68,6 +71,9 @@ def verdicts(plan: Plan, table: TrialTable) -> Sequence[Verdict]:
     Args:
         plan: the plan of a study with `until`, from `extended`.
         table: as for `extended`.
+
+    Raises:
+        InputError: as `progress` raises.
     """
     rule = _rule(plan, table)
     return [] if rule is None else rule.verdicts(plan)
@@ -88,7 +94,7 @@ def expected(plan: Plan, table: TrialTable) -> dict[str, int]:
         table: as for `extended`.
 
     Raises:
-        InputError: with claims, if a package's vocabulary can't be imported.
+        InputError: as `progress` raises.
     """
     rule = _rule(plan, table)
     assert rule is not None

@@ -104,7 +104,7 @@ def claims_note(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def claims_table(rows: ResultRows, verdicts: Sequence[ClaimVerdict]) -> TextTable:
-    """Lay out one row for each cell, or pair of cells, of each claim, with a mark unless the claim is shown.
+    """Lay out one row for each cell, or pair of cells, of each claim, with a mark unless the claim is shown for it.
 
     A cell that isn't in `rows` has an empty name.
 

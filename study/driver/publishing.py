@@ -60,7 +60,8 @@ class Publication:
     def publish(self, results: StudyResults, tracking_uri: str | None) -> None:
         """Write and store the report, and queue MLflow's views of the whole study.
 
-        Failures of single parts are kept in `results.parts`.
+        With MLflow, it first waits up to a minute for the first try to open the study there. Failures of single parts
+        are kept in `results.parts`.
 
         Args:
             results: the study and its results.
@@ -72,6 +73,7 @@ class Publication:
             BusyError: if another driver has taken the study over.
             InputError: if a newer package wrote one of the results.
             OSError: if a written file can't be read again.
+            ValueError: if the results have no row.
         """
         publisher = self.publisher
         if publisher is not None:
@@ -97,7 +99,8 @@ def publication(
 ) -> Iterator[Publication]:
     """Publish a study during the block, with results of earlier runs; then wait for MLflow, and report missing parts.
 
-    The wait takes at most a minute, or longer if many trials are judged only at the end.
+    The wait takes at most a minute, or longer if many trials are judged only at the end. Nothing is reported after a
+    block that raised an error.
 
     Args:
         plan: the study's plan.

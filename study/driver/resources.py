@@ -68,6 +68,8 @@ class Resources:
     def form(self, pending: Sequence[Trial], folder: StudyStore, console: Console) -> Formed:
         """Group trials into packs, and packs into bundles; keep packs with a checkpoint whose trials are all pending.
 
+        Packs whose trials can't share a pack any more aren't kept; of two that overlap, only the first is.
+
         Args:
             pending: trials to train.
             folder: the study's part of the store, with its checkpoints.

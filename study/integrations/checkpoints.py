@@ -47,7 +47,7 @@ def _numbered(folder: Path, pattern: str) -> Iterator[Path]:
 def write_checkpoint(folder: Path, step: int, write: Callable[[Path], Any]) -> None:
     """Write ``checkpoint-STEP`` with the states of the global generators atomically, then remove those of other steps.
 
-    Any other ``checkpoint-*`` with a number in its name is one of another step.
+    Any other folder ``checkpoint-*`` with a number in its name is one of another step.
 
     Args:
         folder: the trial's folder.

@@ -31,7 +31,8 @@ def as_json(hyperparameter: Hyperparameter) -> dict[str, Any]:
 def from_json(declared: Mapping[str, Any]) -> Hyperparameter:
     """Return the hyperparameter declared by JSON data of `as_json`; its type converts values, but checks no limits.
 
-    Nor does it check the texts of a Literal. `is_searchable` is True; fields that `as_json` omits have their defaults.
+    Nor does it check the texts, or the only value, of a Literal. `is_searchable` is True; fields that `as_json` omits
+    have their defaults.
 
     Raises:
         KeyError: if the data have no key ``schema``.

@@ -86,11 +86,12 @@ def import_hydra(plan: Plan, path: Path, root: str) -> FinishedRuns:
         root: the store's address.
 
     Raises:
-        InputError: if the study has no version, has no command or runs another program; if the multirun can't be read;
-            if no job matches a trial and has readable results, unless all jobs' trials already have results; or if a
-            newer package wrote the study's results.
+        InputError: if the study has no version or no command; if its command runs another program, or the jobs' program
+            with options or by a shell; if the multirun can't be read; if no job matches a trial and has readable
+            results, unless all jobs' trials already have results; or if a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
+        OSError: if a job's folder or file of results for TensorBoard or MLflow can't be read.
     """
     engine = _engine(plan)
     if not isinstance(engine, ProgramEngine):
@@ -162,8 +163,9 @@ def import_optuna(plan: Plan, storage: str, name: str | None, root: str) -> Fini
 
     Raises:
         InputError: if the study has no version, has neither a command nor a function, is a search or has other metrics;
-            if `storage` or its study can't be read, or `storage` holds a password; if no Optuna trial matches one of
-            the study's trials; or if a newer package wrote the study's results.
+            if `storage` or its study can't be read, has no trial with parameters, or `storage` holds a password; if
+            `name` is None although there are several studies; if no Optuna trial matches one of the study's trials; or
+            if a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """

@@ -139,7 +139,7 @@ def sweep_of_hydra(path: Path, folder: Path) -> Sweep:
     Raises:
         InputError: if there isn't exactly one multirun, it has no jobs, a file can't be read or isn't Hydra's, or
             overrides of the seed have a number below 0 or no whole number.
-        OSError: if a job's log can't be read.
+        OSError: if a job's log, or a folder or file of its results, can't be read.
     """
     jobs = read_jobs(path)
     first = jobs[0]

@@ -23,7 +23,8 @@ def sweep_of_optuna(storage: str, name: str | None = None, *, are_points: bool =
 
     Raises:
         InputError: if the storage or study doesn't exist or can't be read, `name` is None although there are several,
-            no trial has parameters, a seed isn't valid, or `storage` holds a password.
+            no completed trial (without completed ones, no trial) has parameters, a seed isn't valid, or `storage` holds
+            a password.
     """
     check_no_secret(storage, "--from-optuna")
     study = read_optuna_study(storage, name)

@@ -70,7 +70,7 @@ class Sweep:
     def first_values(self) -> dict[str, Any]:
         """One value of each hyperparameter: that of `example`, or else its first or lowest one.
 
-        Of `points`, they are those of the first point.
+        Of `points`, they are those of the first point, even if it lacks some, and `example` doesn't replace them.
         """
         conditional = {name for name, value in self.fixed.items() if isinstance(value, dict) and "when" in value}
         first = {name: value["value"] if name in conditional else value for name, value in self.fixed.items()}
@@ -94,7 +94,8 @@ class Sweep:
             domains: values of the hyperparameters, by the tool's names.
 
         Raises:
-            InputError: if a seed isn't a whole number from 0 to 2**63 - 1.
+            InputError: if a seed isn't a whole number from 0 to 2**63 - 1; or if the limits of seeds have a step other
+                than 1 that isn't whole, or that gives more than 10,000 seeds.
         """
         names = self.rename(domains)
         for path, domain in domains.items():
@@ -147,7 +148,7 @@ class Sweep:
             self.grid[name] = {"values": choices, **when} if when else choices
 
     def _add_seeds(self, path: str, domain: Domain) -> None:
-        """Take the seeds from a domain; raise InputError if one isn't a whole number from 0 to 2**63 - 1."""
+        """Take the seeds from a domain; raise InputError if they or their step are invalid."""
         choices = domain.get("choices")
         low, high = domain.get("low"), domain.get("high")
         seeds = choices or [low, high]
@@ -346,7 +347,8 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML or JSON file.
 
     Raises:
-        InputError: if it can't be read, is empty, or isn't valid YAML.
+        InputError: if it can't be read, is empty or isn't valid YAML; or if it has a key twice, an anchor, an alias, a
+            tag or several documents, or is too large or too deep (see `study.spec.document`).
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -34,6 +34,8 @@ _FLAGS = {
 def sweep_of_wandb(path: Path) -> Sweep:
     """Read a sweep configuration of W&B as a sweep; parts without a counterpart are left out, with a note.
 
+    Other keys of `early_terminate`, such as ``strict``, and unused keys of a parameter get no note.
+
     Args:
         path: path of ``sweep.yaml``.
 

@@ -99,7 +99,8 @@ class Programs:
     def serve(self) -> None:
         """Execute commands until the socket is closed and the last program has ended.
 
-        When the socket is closed, a running program gets SIGTERM, and is killed `GRACE_S` seconds later.
+        When the socket is closed, a running program gets SIGTERM, and is killed `GRACE_S` seconds later. After an
+        `end` command, it is killed at the time of that command instead.
         """
         ended, wake = os.pipe()
         for descriptor in (ended, wake):

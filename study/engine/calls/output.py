@@ -82,7 +82,9 @@ class TrialOutput:
 
     @property
     def descriptor(self) -> int:
-        """File descriptor of the log; the first access opens it. It is -1 once the log is closed.
+        """File descriptor of the log; it is -1 once an opened log is closed.
+
+        The first access opens the log, even after `close`.
 
         Raises:
             OSError: if the process that writes the log can't be started or reached.

@@ -252,7 +252,8 @@ class JsonReader(FileReader):
     def read(self, *, has_ended: bool) -> None:
         """Read the file once the program has ended; a no-op if there is no file.
 
-        If it has numbers of one step only, they describe the end of training: `Steps.are_numbered` becomes False.
+        If it has one object, or lists of one number, they describe the end of training: `Steps.are_numbered` becomes
+        False.
 
         Raises:
             ResultsError: if it can't be read, isn't such a JSON value, or isn't the only matching file; or if a step is

@@ -42,6 +42,7 @@ def run(parent: Connection, request: Mapping[str, Any]) -> None:
 
     Raises:
         OSError: if the connection breaks before the end is sent.
+        ValueError: if the function has closed stdout or stderr; then the end isn't sent.
     """
     try:
         _limit_memory(request["memory_gb"])

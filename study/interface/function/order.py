@@ -61,7 +61,7 @@ def call_in_order(
         A report of each trial, with these keys:
 
         - `steps`: pairs of a step and its metrics
-        - `is_done`: False if the trial was closed before its end; True also if it failed
+        - `is_done`: False if the trial was closed after `for_s`, even at its last step; True also if it failed
         - `error`: the message of its failure, or an empty text
         - `changed`: names of the state that it changed
 

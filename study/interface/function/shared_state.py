@@ -24,7 +24,7 @@ def shared_state(modules: Collection[str]) -> dict[str, tuple[str, Any]]:
     """Return the state of the user's modules, as each value's type and comparable copy by dotted name.
 
     Attributes of classes that a module defines are included. Names that begin with two underscores, modules, other
-    classes and values that can't be read are left out. Below three levels of nesting, only a value's length counts.
+    classes and values that can't be read are left out. Below three levels of nesting, only a container's length counts.
 
     Args:
         modules: names of the user's top-level modules; their imported submodules are included.

@@ -26,8 +26,8 @@ def state_arrays(state: Any) -> dict[str, npt.NDArray[Any]]:
 
     Raises:
         ValueError: if a value or a key is of a type that a state can't hold; the message names its place in the state.
-            Also if an int has more than 4,300 digits.
-        RuntimeError: if a tensor's values can't be copied to numpy, as those of a conjugated or a meta tensor.
+            Also if numpy can't hold a tensor, such as a bfloat16 or a meta tensor, or if an int has more than 4,300
+            digits.
         RecursionError: if the state contains itself, or is nested too deeply for Python.
 
     Example:

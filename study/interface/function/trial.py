@@ -96,7 +96,8 @@ class Trial:
         Args:
             step: the step, greater than the previous one; None for the previous step + 1, or 0 for the first.
             metrics: numbers by name; necessary for names that aren't Python identifiers.
-            more: numbers as keyword arguments.
+            more: numbers as keyword arguments. The name ``step``, here or in `metrics`, replaces the argument;
+                ``state`` gives a state, as in a yielded dict.
 
         Raises:
             RuntimeError: if the function yields its steps, or if other code than the running function calls this

@@ -103,7 +103,8 @@ def run(plan: Plan, options: Options, console: Console, extend: Extend = until_s
         StoreError: if the store can't be read or written, or stays away longer than the option `patience_s`.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StudyError: if the report can't be written.
-        OSError: if the cache of code can't be written, or a process that trains or prepares can't be started.
+        OSError: if the cache of code can't be written, a process that trains or prepares can't be started, or a written
+            file of the report can't be read again.
     """
     study = Run(plan, options, console, extend)
     study.refuse()
@@ -258,6 +259,7 @@ class Run:
             BusyError: if another driver has taken the study over.
             InputError: if a newer package wrote one of the study's files.
             StudyError: if the report can't be written.
+            OSError: if a written file of the report can't be read again.
         """
         results = self._results(self.options.patience_s)
         if are_current(results, self.options.tracking_uri):
@@ -408,6 +410,7 @@ class Run:
             StoreError: if the store can't be read or written, or stays away too long.
             InputError: if a newer package wrote one of the study's files.
             StudyError: if the report can't be written.
+            OSError: if a written file of the report can't be read again.
         """
         patience_s = self.options.patience_s if finished else 0.0
         if (reason := self._taken_over(patience_s)) is not None:

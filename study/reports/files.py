@@ -75,7 +75,7 @@ def cells_rows(summaries: Sequence[CellSummary], labels: Labels, named_metrics: 
         named_metrics: as for `statistics_columns`.
 
     Raises:
-        InputError: if a family can't be imported, or two packages offer a family of the same task.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
     """
     axes = list(dict.fromkeys(axis for s in summaries for axis in labels.get(s.cell_id, {})))
     statistics = statistics_columns(summaries, named_metrics)

@@ -41,8 +41,9 @@ def metric_notes(rows: ResultRows) -> list[str]:
     """Note rows with trials that ended without a finite value of a metric, so that its means omit them.
 
     Rows with stopped trials, metrics of solved trials, and metrics without any value are skipped. A series counts as
-    one metric, in each row with the values at the place that has the fewest. Metrics that the same number of trials of
-    the same rows lack share a note. A note names up to eight rows and three metrics, and counts the others.
+    one metric, in each row with the values at the place that has the fewest; its single metrics count, too. Metrics
+    that the same number of trials of the same rows lack share a note. A note names up to eight rows and three metrics,
+    and counts the others.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

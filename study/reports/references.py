@@ -102,6 +102,8 @@ def _lines(rows: ResultRows, findings: ReferenceFindings) -> Iterator[tuple[int,
 def bounds_table(rows: ResultRows, findings: ReferenceFindings) -> TextTable:
     """Lay out one row for each row of the study and metric with a reference bound: trials, both bounds, rates within.
 
+    Without enough references, bounds and rates are en dashes.
+
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.
     """

@@ -84,9 +84,9 @@ def write_report(
     Only if a part raises a `StudyError`, it is raised before anything is written.
 
     Args:
-        folder: the folder to write to, created if missing unless `is_ours`. Files that an earlier report wrote there
-            are replaced, or deleted if they are unchanged and the report has no such content any more, or
-            if making it failed.
+        folder: the folder to write to, created if missing, with `is_ours` only if its parent exists. Files that an
+            earlier report wrote there are replaced, or deleted if they are unchanged and the report has no such content
+            any more, or if making it failed.
         report: the report, with at least one row.
         formats: the formats of `FORMATS` to write; files of other formats are left unchanged.
         is_ours: whether the folder belongs to the store, so that files with the names of a report's files may be
@@ -101,7 +101,7 @@ def write_report(
         ValueError: if the report has no row.
         InputError: if a format or a statistic of the report's `columns` doesn't exist, a file that no report has
             written would be overwritten, or a package's vocabulary can't be imported.
-        OSError: if a file can't be written, or `is_ours` and the folder doesn't exist.
+        OSError: if a file can't be read, written or deleted, or `is_ours` and the folder's parent doesn't exist.
     """
     if not report.rows.summaries:
         raise ValueError("a report needs at least one row, but got none: run the study first")

@@ -77,8 +77,8 @@ def check_claims(plan: Plan, root: str | Path) -> CheckedClaims:
         root: the store's folder, or its URL.
 
     Raises:
-        InputError: if the store's address isn't valid, the file has no claims, stored results don't match their cells,
-            or a newer package wrote them.
+        InputError: if the store's address isn't valid, the file has no claims, stored results don't match their cells
+            or a newer package wrote them, or if a package's vocabulary can't be imported.
         UnknownStudyError: if the store has no such study.
         StoreError: if the stored results or looks can't be read, or results contradict each other.
     """

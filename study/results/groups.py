@@ -120,8 +120,9 @@ def tabulate(
         The report, with the folder and the formats to write it in.
 
     Raises:
-        InputError: if a file or study is missing or invalid, if options contradict each other, or if the report can't
-            be written to that folder.
+        InputError: if a file or study is missing or invalid, or a newer package wrote the study's results; if options
+            have mistakes or contradict each other; if the report can't be written to that folder; if a package's family
+            can't be imported; or as for `assemble_group_report`.
         OSError: if the path of a file is too long, or its folder can't be searched.
         StoreError: if the store can't be read.
         TrackingError: if the MLflow server can't be reached or doesn't know a study.

@@ -116,7 +116,8 @@ class Index:
     def follow(self, over: threading.Event, notify: Callable[[str], None]) -> None:
         """Write the page after each change until an event is set, then once more as a page that isn't live.
 
-        Call this in a thread of its own. A `StudyError` is reported, and doesn't end it.
+        Until then, a changed study is read again only after 20 s of rest per CPU second of its last reading. Call this
+        in a thread of its own. A `StudyError` is reported, and doesn't end it.
 
         Args:
             over: the event that ends it.

@@ -331,8 +331,9 @@ def load_results(
     Raises:
         UnknownStudyError: if the store has no such study.
         InputError: if the study to compare with has no results, or can't be compared with this one (`with_study`); if
-            the record of a search belongs to another one; or if the stored file is invalid, results don't match their
-            cells, or a newer package wrote them.
+            the record of a search belongs to another one; if the stored file is invalid, results don't match their
+            cells, or a newer package wrote them; or if the store's address isn't valid, or a package's vocabulary can't
+            be imported.
         StoreError: if the store can't be read, or its files contradict each other.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """
@@ -441,7 +442,8 @@ def outcomes_of(
     Raises:
         UnknownStudyError: if the store has no such study.
         InputError: if the study has no results yet, its stored file is invalid, the record of a search belongs to
-            another one, results don't match their cells, or a newer package wrote them.
+            another one, results don't match their cells, a newer package wrote them, or the store's address isn't
+            valid.
         StoreError: if the store can't be read, or its files contradict each other.
         TrackingError: if the MLflow server can't be reached or doesn't know the study.
     """

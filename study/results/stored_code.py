@@ -76,6 +76,8 @@ def _identity(store: Store, folder: StudyStore, code: SourceCode) -> str:
 def copies(folder: StudyStore) -> list[CodeCopy]:
     """List the copies of code in a study's folder, the earliest first.
 
+    The parsed digest of a copy without a record is cached on this machine.
+
     Raises:
         StoreError: if the folder can't be read.
     """

@@ -115,6 +115,7 @@ class StoredPacks:
             into: the folder to which the files of an object store are copied first.
 
         Raises:
+            InputError: if a file has a name that isn't valid on every system.
             OSError: if a file can't be written to `into`.
             StoreError: if the store can't be read.
         """

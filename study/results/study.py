@@ -103,7 +103,8 @@ def results_as_json(results: StudyResults) -> dict[str, Any]:
 
     Raises:
         StoreError: if the log of adoptions can't be read.
-        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        InputError: if a package's vocabulary or family can't be imported, a family isn't a `Family`, or two packages
+            offer one of the same name or task.
     """
     data = cells_rows(results.summaries, results.plan.labels, results.rows.named_metrics)
     return {
@@ -139,9 +140,9 @@ def write_study_report(
         columns: the statistics of cells.tex and report.md, by their names in cells.csv; empty for the usual ones.
 
     Raises:
-        InputError: if a search has no suggestion yet, a trial or statistic doesn't exist, several trials' ids begin
-            with `trial`, the trial's weights aren't stored, a file that no report has written would be overwritten, or
-            a newer package wrote a file.
+        InputError: if a search has no suggestion yet, a format, trial or statistic doesn't exist, several trials' ids
+            begin with `trial`, the trial's weights aren't stored, a file that no report has written would be
+            overwritten, a newer package wrote a file, or a package's vocabulary or family can't be imported.
         ReportError: if a part of the report failed; all others are written.
         StudyError: if the store can't be read, or the folder can't be written.
     """
@@ -272,8 +273,8 @@ def assemble_report(
         columns: as for `write_study_report`.
 
     Raises:
-        InputError: if the trial doesn't exist, several trials' ids begin with `trial`, its weights aren't stored, or a
-            newer package wrote a file.
+        InputError: if the trial doesn't exist, several trials' ids begin with `trial`, its weights aren't stored, a
+            newer package wrote a file, or a package's vocabulary or family can't be imported.
         StoreError: if the store can't be read.
     """
     spec = results.plan.spec

@@ -72,8 +72,8 @@ def exhibits(
         bounds_of: returns a cell's success criterion, by metric; empty if it has none.
 
     Raises:
-        InputError: if no trial's id, or more than one, begins with `trial_id`, its weights aren't stored, or a newer
-            package wrote a file.
+        InputError: if no trial's id, or more than one, begins with `trial_id`, its weights aren't stored, a newer
+            package wrote a file, or a family can't be imported.
         StoreError: if the store can't be read.
         ValueError: if a stored curve doesn't have one value of a metric for each of its evaluations.
     """

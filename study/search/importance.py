@@ -24,8 +24,8 @@ def importance(spec: Spec, candidates: Sequence[Candidate]) -> dict[str, dict[st
         candidates: the candidates with values.
 
     Returns:
-        Each parameter's share, by objective; the shares add up to 1. Objectives without an estimate are left out, and
-        with fewer than 8 candidates, all of them.
+        The share of each parameter that all candidates have, by objective; the shares add up to 1. Objectives without
+        an estimate are left out, and with fewer than 8 candidates, all of them.
     """
     assert spec.search is not None
     if len(candidates) < _FEWEST:

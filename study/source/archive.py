@@ -75,7 +75,7 @@ def read_archive(archive: bytes, digest: str, limit_bytes: int = SIZE_LIMIT_BYTE
 
     Raises:
         InputError: if the bytes aren't an archive, its files have another digest or are too large, or a name in it
-            leads out of its folder.
+            leads out of its folder or isn't a plain relative path, such as that of a folder.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:

@@ -111,9 +111,9 @@ class CodeFolder:
             bases: classes whose subclasses need no mark.
 
         Raises:
-            InputError: if the module doesn't exist, its import fails (the message has the failing line), or it imports
-                a module that isn't in the copy; also if the object doesn't exist or isn't marked, or as `activate`
-                raises.
+            InputError: if the module doesn't exist, its import fails (the message has the failing line, if known), or
+                it imports a module that isn't in the copy; also if the object doesn't exist or isn't marked, or as
+                `activate` raises.
         """
         self.activate()
         known_modules = set(sys.modules)
@@ -225,7 +225,7 @@ def load_copied(folder: str, name: str) -> Any:
         name: the object's import string.
 
     Raises:
-        InputError: if `name` isn't an import string, the import fails, or the object doesn't exist or isn't marked.
+        InputError: if `name` isn't an import string, or as `CodeFolder.load` raises.
     """
     return CodeFolder(Path(folder) if folder else None).load(parse_import_string(name))
 

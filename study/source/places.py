@@ -50,8 +50,8 @@ def own_place(name: str, folder: Path) -> Path | None:
         folder: the folder of the study file.
 
     Returns:
-        The folder of the package or the file of the module; None if it isn't the user's own, doesn't exist, or has no
-        ``*.py`` file.
+        The folder of the package or the file of the module; None if it isn't the user's own, doesn't exist, is
+        compiled, or is a namespace package in the folder without a ``*.py`` file.
 
     Raises:
         InputError: if a module in the folder has the name of a module of Python, this or an installed package; for a
@@ -111,7 +111,8 @@ def has_python(folder: Path) -> bool:
 def modules_in(folder: Path) -> list[str]:
     """Return the names of the top-level modules and packages in a folder, in no particular order.
 
-    They are those of the ``*.py`` files, and of folders with such files at any depth. A name of both is repeated.
+    They are those of the ``*.py`` files, and of folders with such files at any depth, if their names are identifiers. A
+    name of both is repeated.
     """
     packages = [path.name for path in folder.glob("*/") if path.name.isidentifier() and has_python(path)]
     return [path.stem for path in folder.glob("*.py")] + [name for name in packages if name != "__pycache__"]

@@ -91,6 +91,7 @@ def read_data(path: str, kind: DataFile, folder: Path) -> SourceData:
     Raises:
         InputError: if the path is empty, absolute or has a part ``..``, or a file doesn't exist, can't be read or
             decompressed, or is larger than `DATA_LIMIT_BYTES`.
+        OSError: if the path is too long, or in a folder without permission to search it.
     """
     place = _place(path, kind, folder)
     if not kind.files:

@@ -1,7 +1,8 @@
 """Conversion of YAML text to plain data with line numbers, and back.
 
-Scalars follow YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. Anchors, aliases and tags are
-rejected, and size and depth are limited, so that no file can exhaust memory or run code.
+Scalars follow YAML 1.2: `1e6` is a number, `off` and `no` are text, `010` is ten. But `1_000` is a number, and `0x1f`
+and `0o17` are text. Anchors, aliases and tags are rejected, and size and depth are limited, so that no file can exhaust
+memory or run code.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ def as_yaml(data: Any, *, width: float = 80, is_inline: bool = False) -> str:
     """Return plain data as YAML that `read` reads back to equal data, with tuples as lists and keys as texts.
 
     `read` refuses texts with lone surrogates, data beyond its limits of size and depth, and bytes and sets. It changes
-    the character U+0085 in texts, and reads dates as texts.
+    the character U+0085 in texts, and reads dates and numbers of more than 400 digits as texts.
 
     Args:
         data: texts, numbers, booleans, None, and lists, tuples and dicts of these.

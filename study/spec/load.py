@@ -99,6 +99,7 @@ def load_spec(file: str | pathlib.Path, overrides: Overrides = _NONE, *, identif
         file: a path, or a preset's name; a file takes precedence.
         overrides: values that replace those of the file.
         identify: returns the identity of own code; by default `SourceCode.identity`, without looking into a store.
+            Unused for a preset.
 
     Raises:
         SpecError: if the file has mistakes.

@@ -51,9 +51,10 @@ def override(document: Document, overrides: Overrides) -> None:
     """Put overrides into a file's data, in place; missing tables are created.
 
     An override of a hyperparameter for all models removes all other settings of it for all models, unless they are
-    overridden, too. One with its own `when` removes the hyperparameter's condition under `when`. The document's
-    `notices` name each axis of the grid, and each range, that is removed or changed without being overridden itself.
-    Finally, the document is normalized (`study.spec.settings_form.normalize`).
+    overridden, too. An override of a nested table, as in ``fixed.model={width: 8}``, removes no other settings of its
+    keys. One with its own `when` removes the hyperparameter's condition under `when`. The document's `notices` name
+    each axis of the grid, and each range, that is removed or changed without being overridden itself. Finally, the
+    document is normalized (`study.spec.settings_form.normalize`).
 
     Args:
         document: the file, normalized; its data must be a table.

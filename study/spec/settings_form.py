@@ -49,7 +49,8 @@ def normalize(document: Document) -> None:
 def join_path(path: Path, data: Mapping[str, Any]) -> Path:
     """Join the keys of a nested hyperparameter in a place to one dotted key; return other places unchanged.
 
-    It applies to `fixed`, `grid` and `ranges` in studies of functions and programs.
+    It applies to `fixed`, `grid` and `ranges` in studies of functions and programs. A last key that describes a value
+    or range, such as `value`, `when` or `low`, isn't joined.
 
     Example:
         >>> join_path(("ranges", "model", "width", "low"), {"train": "lab:fit"})

@@ -58,8 +58,8 @@ def exchange_test(differences: Floats, first: Floats, second: Floats, confidence
     interval excludes 0 exactly where p <= 1 - confidence, unless it is infinite.
 
     All exchanges are used, or up to 32,767 random ones, always the same. If none of the random ones is as extreme as
-    the observation, p is at most twice Chernoff's bound. If pairs and unpaired trials together are more than 2,048, the
-    estimate is taken as normal.
+    the observation, p is at most twice Chernoff's bound. With more than 2,048 pairs and unpaired trials together, the
+    estimate is taken as normal, except for pairs alone (see `sign_flip`).
 
     Source: the interval: Hartigan, JASA 64 (1969) 1303-1317.
 

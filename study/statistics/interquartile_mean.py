@@ -35,7 +35,7 @@ def interquartile_mean_over_cells(values: SeedValues, confidence: float = 0.95) 
 
     Returns:
         The mean of the cells' interquartile means. Its interval is None if a cell has fewer than five seeds, or each
-        cell's values are equal.
+        cell's values are equal (of a single cell, to about 14 digits).
 
     Raises:
         ValueError: if a value is infinite, or the confidence is out of range.

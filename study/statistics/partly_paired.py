@@ -143,8 +143,8 @@ def partly_paired_means(
         pairs alone, all are ties; or with unpaired values, neither the differences nor a method's values vary.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the methods have different numbers of pairs, or the confidence is out
-            of range.
+        ValueError: if a value is NaN or infinite, the methods have different numbers of pairs or, unless pairs alone
+            are tested and all are ties, the confidence is out of range.
 
     Example:
         >>> test = partly_paired_means([1.0, 2.0, 3.0], [0.5, 1.0, 2.9], [2.5, 3.5, 4.5], [0.5, 2.0])

@@ -89,7 +89,7 @@ def seed_values(
 
     Raises:
         ValueError: if lengths differ, a value is NaN, there are no rows, or a seed has several rows in a cell and
-            `repeats` isn't "mean".
+            `repeats` is "refuse".
 
     Example:
         >>> rows = {"cells": ["a", "a", "b"], "seeds": [0, 1, 0], "values": [0.5, 0.7, 0.9]}

@@ -74,7 +74,7 @@ def sign_flip(differences: Values, confidence: float = 0.95) -> Contrast | None:
         The estimate, its interval and the p-value; None without differences.
 
     Raises:
-        ValueError: if a difference is NaN or infinite, or the confidence is out of range.
+        ValueError: if a difference is NaN or infinite or, with any differences, the confidence is out of range.
 
     Example:
         >>> both = sign_flip([0.5, 1.0, 0.5, 2.0, -0.1, 0.7, 0.9, 1.1])

@@ -24,7 +24,8 @@ def medians(values: Values, sizes: Sizes | None = None) -> Floats:
         sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
+        ValueError: if a value is NaN or infinite, values or sizes have several axes, or sizes are negative or don't add
+            up to the number of values.
 
     Example:
         >>> medians([14000, 12000, 19000, 5000, 7000], sizes=[3, 2]).tolist()
@@ -58,8 +59,8 @@ def median_intervals(values: Values, sizes: Sizes | None = None, confidence: flo
         not enough: for 95%, with fewer than 6 values.
 
     Raises:
-        ValueError: if a value is NaN or infinite, the confidence is out of range, or sizes don't add up to the number
-            of values.
+        ValueError: if a value is NaN or infinite, the confidence is out of range, values or sizes have
+            several axes, or sizes are negative or don't add up to the number of values.
 
     Example:
         >>> median_intervals([12, 13, 13, 14, 15, 19, 5], sizes=[6, 1]).tolist()
@@ -93,7 +94,8 @@ def means(values: Values, sizes: Sizes | None = None) -> Floats:
         sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
+        ValueError: if a value is NaN or infinite, values or sizes have several axes, or sizes are negative or don't add
+            up to the number of values.
 
     Example:
         >>> means([1.0, 2.0, 5.0], sizes=[2, 1]).tolist()
@@ -124,8 +126,8 @@ def gamma_mean_intervals(values: Values, sizes: Sizes | None = None, confidence:
         digits), or a zero among them.
 
     Raises:
-        ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
-            number of values.
+        ValueError: if a value is negative or not finite, the confidence is out of range, values or sizes have
+            several axes, or sizes are negative or don't add up to the number of values.
 
     Example:
         >>> gamma_mean_intervals([1.0, 2.0, 3.0, 4.0, 7.0], sizes=[4, 1]).round(3).tolist()

@@ -50,8 +50,8 @@ def beta_mean_intervals(
         the sample mean (many values at an end): no beta distribution describes those.
 
     Raises:
-        ValueError: if a value is negative or not finite, the confidence is out of range, or sizes don't add up to the
-            number of values.
+        ValueError: if a value is negative or not finite, the confidence is out of range, values or sizes have
+            several axes, or sizes are negative or don't add up to the number of values.
 
     Example:
         >>> beta_mean_intervals([0.1, 0.2, 0.2, 0.3, 0.1], sizes=[4, 1]).round(3).tolist()

@@ -38,7 +38,8 @@ def deviations(values: Values, sizes: Sizes | None = None) -> Floats:
         sizes: the number of values of each sample; None for a single sample.
 
     Raises:
-        ValueError: if a value is NaN or infinite, or sizes don't add up to the number of values.
+        ValueError: if a value is NaN or infinite, values or sizes have several axes, or sizes are negative or don't add
+            up to the number of values.
 
     Example:
         >>> deviations([1.0, 3.0, 7.0], sizes=[2, 1]).round(3).tolist()

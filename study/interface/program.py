@@ -129,7 +129,8 @@ class Program:
         words: list[str] = []
         for previous, word in pairwise(["", *self.words]):
             if _lacks_value(word, values):
-                if previous.startswith("-") and _PLACEHOLDER.fullmatch(word) and not _PLACEHOLDER.search(previous):
+                is_value = _PLACEHOLDER.fullmatch(word) and not _is_flag(word)
+                if previous.startswith("-") and is_value and not _PLACEHOLDER.search(previous):
                     words.pop()
             elif (text := _filled(word, values)) or not _is_flag(word):
                 words.append(text)

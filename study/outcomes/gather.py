@@ -145,7 +145,9 @@ def _join(sources: Sequence[Source], parts: Sequence[pa.Table], metrics: Collect
         for name in names:
             kind = _common([o[name].type for o in others if name in o.column_names])
             empty = pa.nulls(len(part), kind)
-            part = part.append_column(name, pc.cast(other[name], kind) if name in other.column_names else empty)
+            # beside another file's floats, integers beyond 2**53 are rounded
+            own = pc.cast(other[name], kind, safe=False) if name in other.column_names else empty
+            part = part.append_column(name, own)
         tables.append(part if SOURCE in names else part.append_column(SOURCE, _source_column(source, sources)))
     return pa.concat_tables(tables)
 

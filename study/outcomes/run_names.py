@@ -55,6 +55,8 @@ def direction(name: str) -> bool | None:
         (True, False, False, None)
         >>> direction("test_f1"), direction("R2"), direction("top-5"), direction("mIoU"), direction("std_reward")
         (True, True, True, True, None)
+        >>> direction("neg_mean_squared_error"), direction("neg_log_likelihood_loss")
+        (True, None)
         >>> direction("loss_weight"), direction("score_threshold"), direction("acc_err"), direction("test_err")
         (None, None, None, False)
     """
@@ -62,9 +64,9 @@ def direction(name: str) -> bool | None:
     if (parts and parts[-1] in _SET_BY_HAND) or is_secondary(name):
         return None
     words = _with_pairs(name)
-    if {"neg", "negative"} & words:
-        return False if words & (_HIGHER | _LOWER) else None
     lower, higher = words & _LOWER, words & _HIGHER
+    if {"neg", "negative"} & words:
+        return None if bool(lower) == bool(higher) else bool(lower)
     return None if not lower and not higher else not lower
 
 

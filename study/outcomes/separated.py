@@ -76,7 +76,8 @@ def with_plain_numbers(table: pa.Table, separator: str) -> tuple[pa.Table, list[
     names = [name for name in table.column_names if separator != "," or _has_errors(table[name])]
     encoded = {name: _encoded(table[name]) for name in names}
     texts = {name: [text or "" for text in column.dictionary.to_pylist()] for name, column in encoded.items()}
-    has_commas = separator != "," and any(_commas_of(_numbers_in(column)) == _DECIMAL for column in texts.values())
+    valid = ([text for text in column if not _ERROR_VALUE.fullmatch(text)] for column in texts.values())
+    has_commas = separator != "," and any(_commas_of(_numbers_in(column)) == _DECIMAL for column in valid)
     empty, with_errors = 0, []
     for name, column in texts.items():
         errors = [bool(_ERROR_VALUE.fullmatch(text)) for text in column]

@@ -172,7 +172,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
 
     Args:
         data: the data.
-        comment: a comment for the first line; empty for none.
+        comment: a comment for the first lines; empty for none.
 
     Raises:
         InputError: if a value has a type that `study.spec.document.as_yaml` can't write, such as another Python range.
@@ -185,7 +185,7 @@ def dump(data: Mapping[str, Any], comment: str = "") -> str:
         seeds: 3
     """
     text = _yaml(dict(data) | ({"seeds": _seeds_as_text(data["seeds"])} if "seeds" in data else {}))
-    return f"# {comment}\n{text}" if comment else text
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + text
 
 
 def _seeds_as_text(seeds: Any) -> Any:

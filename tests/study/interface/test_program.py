@@ -67,6 +67,7 @@ def test_a_flag_is_off_for_empty_values() -> None:
     command = "train {decay:--decay}"
     assert [filled(command, decay=value) for value in (0.1, "no")] == [["train", "--decay"]] * 2
     assert [filled(command, decay=value) for value in (None, 0, "", [])] == [["train"]] * 4
+    assert filled("train --verbose {fast:--fast}", fast=None) == ["train", "--verbose"]
 
 
 def test_placeholders_are_listed_once() -> None:

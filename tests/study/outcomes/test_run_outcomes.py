@@ -83,6 +83,12 @@ def test_groups_are_all_that_varies_but_the_seed() -> None:
     assert decision(run_outcomes, "groups") == "groups: 4 groups by lr, optimizer, 3 seeds each"
 
 
+def test_a_mean_over_an_epoch_is_a_metric() -> None:
+    """Lightning's ``val_loss_epoch`` is a metric, though its name ends like a run's progress."""
+    rows = grid(val_loss_epoch=[0.5 + place / 10 for place in range(12)])
+    assert "val_loss_epoch" in outcomes(rows).metric_options
+
+
 @pytest.mark.parametrize("name", ["seed", "random_seed", "trainer.seed", "RNGSeed", "random_state", "cfg/train-seed"])
 def test_seeds_are_found_by_their_name(name: str) -> None:
     """The last word of a column's name marks the seed; other names must be given."""

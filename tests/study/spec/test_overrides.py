@@ -41,6 +41,12 @@ def test_trials_are_those_of_a_file_with_the_values() -> None:
     assert len(ids(load_spec("demo", parse_overrides(["seeds=50"])))) == 1000
 
 
+def test_a_value_of_several_lines_stays_in_the_comment() -> None:
+    """The first lines of a stored file, which name the overrides, are comments, whatever a value holds."""
+    spec = load_spec("demo", {("question",): "one\ntwo: 2"})
+    assert parse_spec(spec.text, source="stored.yaml").question == "one\ntwo: 2"
+
+
 def test_a_value_that_no_file_can_have_is_refused() -> None:
     """Python code may pass any object, but a study file can't name it."""
     with pytest.raises(InputError, match="a study's values must be texts, numbers, lists or tables"):

@@ -89,7 +89,7 @@ def without_secret(address: str) -> str:
     Unquoted passwords may contain any of these characters, so the host begins after the last @. If an @ follows a ?
     or #, all but the scheme is masked. Exceptions, where these characters belong to names:
 
-    - a path that begins with ``/``, ``.`` or ``~``: none of them masks anything
+    - a path that begins with ``/``, ``.`` or ``~``, or a text with neither a scheme nor an @: nothing is masked
     - a file's address: only a ? masks
     - an object store: an @ after the bucket masks nothing, nor does the @ of Azure's ``container@account``
 
@@ -105,7 +105,7 @@ def without_secret(address: str) -> str:
 
 
 def page_of(address: str) -> str:
-    """Return a server's address for a browser, without user name, password and query.
+    """Return a server's address for a browser, without user name, password, query and fragment.
 
     Only the scheme is left if an @ follows a ? or #, since either may be part of the password.
 

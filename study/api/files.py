@@ -54,6 +54,7 @@ def new_file(
     Raises:
         InputError: if the file exists already or can't be written, the preset doesn't exist, the name isn't valid for
             a study, the sweep can't be read or translated, or the function or program fails.
+        ValueError: if a sweep's seeds aren't valid, such as negative ones of Optuna's trials (`study_of_sweep`).
         OSError: if the cache of code can't be written, or a log of Hydra's jobs can't be read.
     """
     from study.plugins.presets import preset_names, preset_text

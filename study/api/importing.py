@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def import_study(file: str | Path, *, store: str | Path = STORE) -> Import:
     """Import a study from a ZIP file written by `Study.export`; trials in the store stay unchanged.
 
+    Its report and certificates are left out, since they can be forged.
+
     Args:
         file: the ZIP file.
         store: the store's folder or URL.
@@ -108,7 +110,8 @@ def import_mlflow(uri: str, experiment: str, **choices: Any) -> ImportedRuns:
 def import_hydra(folder: str | Path, file: str | Path, *, store: str | Path = STORE) -> FinishedRuns:
     """Import the finished jobs of a Hydra multirun as trials of a study of the same program.
 
-    A job is imported if a trial's command has the same overrides and seed, and the trial has no result.
+    A job is imported if a trial's command has the same overrides and seed, and the trial has no result. If the store
+    lacks the study, its file and code are stored, too.
 
     Args:
         folder: the folder of the multirun.
@@ -135,6 +138,8 @@ def import_optuna(
     storage: str, file: str | Path, *, optuna_study: str | None = None, store: str | Path = STORE
 ) -> FinishedRuns:
     """Import the completed trials of an Optuna study as trials of a study with the same parameters and seeds.
+
+    If the store lacks the study, its file and code are stored, too.
 
     Args:
         storage: the URL of Optuna's database, or the path of a journal file.

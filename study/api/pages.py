@@ -29,7 +29,8 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
         writable folder.
 
     Raises:
-        InputError: if the store doesn't exist, or another file has the page's name.
+        InputError: if the store doesn't exist, another file has the page's name, or `tracking_uri` is a word such as
+            ``none`` instead of ``off``.
         StudyError: if the store can't be read, or the page can't be written.
     """
     from study.results.index import Index
@@ -41,9 +42,10 @@ def index(*, store: str | Path = STORE, tracking_uri: str | None = None) -> Path
 
 
 def serve_pages(where: Where, port: int, *, opens: bool, notify: Callable[[str], None]) -> None:
-    """Write the index of a store, keep it up to date, and serve it and MLflow's dashboard, until Ctrl-C or SIGTERM.
+    """Write the index of a store, keep it up to date, and serve it and MLflow's dashboard, until a signal comes.
 
-    If only the database of `where` exists, there is no index. Call it in the main thread.
+    The signals are Ctrl-C, SIGTERM and SIGHUP. If only the database of `where` exists, there is no index. Call it in
+    the main thread.
 
     Args:
         where: addresses of the store and of MLflow. A database is served; an MLflow server is only linked to.

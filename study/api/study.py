@@ -61,6 +61,7 @@ def load(
             override is invalid, a function under `train` can't be imported by other processes, or the study has more
             than 100,000 trials without `yes`.
         StoreError: if the study has own code, and the store's copies of its code can't be read.
+        OSError: if `file` is a mapping, and the module of a notebook's function or the cache of code can't be written.
 
     Example:
         >>> load("demo")
@@ -289,8 +290,8 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the study to compare with has no results, no cell with a counterpart, several such cells, or
-                no measure in common; if a stored file is invalid, or a newer package wrote one; or, with `from_mlflow`,
-                if no MLflow address is set.
+                no measure in common; if a stored file is invalid, a newer package wrote one, or the record of a search
+                belongs to another one; or, with `from_mlflow`, if no MLflow address is set.
             TrackingError: with `from_mlflow`, if MLflow can't be reached or doesn't know the study.
             StoreError: if the store can't be read.
         """
@@ -421,7 +422,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if no trial or more than one has that id, its weights aren't stored, or a stored file is
-                invalid.
+                invalid or from a newer package.
             StoreError: if the store can't be read.
         """
         import torch
@@ -452,7 +453,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the trial doesn't exist, failed, was stopped early or can't be trained here, its code has
-                changed, or a stored file is invalid.
+                changed, or a stored file is invalid or from a newer package.
             StoreError: if the store can't be read.
             OSError: if the copy of the code or the data can't be written.
             Exception: the error of a packed task or model.
@@ -476,7 +477,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the trial doesn't exist, failed, was stopped early or has no learning curve, no scripts exist
-                for its task, or a stored file is invalid.
+                for its task, or a stored file is invalid or from a newer package.
             StoreError: if the store can't be read.
         """
         from study.driver.repeat import script
@@ -490,6 +491,8 @@ class Study:
     ) -> Certificate:
         """Train a random sample of the stored trials again, each alone, and store a certificate for the report.
 
+        If a trial of a function differs, it and another one are trained in both orders, to find the cause.
+
         Args:
             share: the share to train of the trials that neither failed nor were stopped early, in (0, 1]; at least one
                 is trained.
@@ -501,7 +504,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if `share` isn't in (0, 1], there is nothing to compare with, a trial can't be trained here, or
-                a stored file is invalid.
+                a stored file is invalid or from a newer package.
             BusyError: if the study is running when all of them are trained; no certificate is stored then.
             StoreError: if the store can't be read or written.
             OSError: if the copy of the code or the data can't be written.
@@ -631,7 +634,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the name isn't a figure's, the study has no data for the figure, or a stored file is invalid.
+            InputError: if the name isn't a figure's, the study has no data for the figure, or a stored file is invalid
+                or from a newer package.
             StoreError: if the store can't be read.
         """
         from study.reports.figures.names import NAMES
@@ -676,10 +680,9 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if a file that isn't part of a report would be overwritten, a statistic or trial doesn't exist,
-                or the trial's weights aren't stored; or as for `results`.
+                the trial's weights aren't stored, or a search has no suggestion yet; or as for `results`.
             ReportError: if a part of the report failed; all others are written.
             StudyError: if the store can't be read, or the folder can't be written.
-            ValueError: if the results have no row, as those of a search without a suggestion.
         """
         from study.reports import USUAL
         from study.results.study import write_study_report
@@ -701,7 +704,7 @@ class Study:
         Raises:
             UnknownStudyError: if the store has no such study.
             InputError: if the other study has no results, or can't be compared with this one (`results`), or a stored
-                file is invalid.
+                file is invalid or from a newer package.
             StoreError: if the store can't be read.
         """
         import pandas as pd
@@ -719,7 +722,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if no MLflow address is set, the study has no results, or a stored file is invalid.
+            InputError: if no MLflow address is set, the study has no results, or a stored file is invalid or from a
+                newer package.
             TrackingError: if MLflow can't be reached, or refuses a request.
             ReportError: if a part of the report failed; everything else is published.
             StudyError: if the store can't be read, or the report can't be written.
@@ -761,7 +765,8 @@ class Study:
 
         Raises:
             UnknownStudyError: if the store has no such study.
-            InputError: if the file exists already, its folder doesn't, or a newer package wrote a file of the study.
+            InputError: if the file exists already, its folder doesn't, a newer package wrote a file of the study, or a
+                file of a trial has a name that isn't valid on every system.
             StoreError: if the store can't be read, or the file can't be written.
         """
         from study.store import Store, write_export

@@ -38,7 +38,7 @@ def results_table(results: Iterable[Result]) -> pa.Table:
 
     Returns:
         The columns of `EMPTY_RESULTS`, with hyperparameters and metrics among them, in the cells' order, and the column
-        `WHOLE_NUMBERS` if a hyperparameter has both integers and floats.
+        `WHOLE_NUMBERS` if a column of floats holds integers, too; those beyond ±2^53 make it a column of JSON.
 
     Raises:
         InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.

@@ -22,7 +22,8 @@ def sync(name: str, store: str, tracking_uri: str | None) -> None:
     Trials that MLflow has with other values are published again. Print the number of published trials.
 
     Raises:
-        InputError: if the study doesn't exist or has no results, or no MLflow address is set.
+        InputError: if the study doesn't exist or has no results, a stored file is invalid or from a newer package, or
+            no MLflow address is set.
         TrackingError: if MLflow can't be reached, or refuses a request.
         ReportError: if a part of the report failed; everything else is published.
         StudyError: if the store can't be read, or the report can't be written.

@@ -28,8 +28,8 @@ def files(name: str, trial: str | None, store: str, to: Path | None, as_json: bo
     With `to`, copy the files of the trial there instead, and print their number. Else, `as_json` prints JSON data.
 
     Raises:
-        InputError: if the study doesn't exist, no trial or more than one has the id, `to` lacks a `trial`, or a file to
-            copy has a name that isn't valid on every system.
+        InputError: if the study doesn't exist, no trial or more than one has the id, `to` lacks a `trial`, a newer
+            package wrote one of the study's files, or a file to copy has a name that isn't valid on every system.
         StoreError: if the store can't be read.
         OSError: if a file can't be written to `to`.
     """  # noqa: D301 - click's help ends at the form feed

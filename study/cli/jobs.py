@@ -71,7 +71,8 @@ def submit(
 
     Raises:
         InputError: if the cluster's address is missing or invalid, it asks for no token or has no room, the file has
-            mistakes, or the addresses of store or MLflow can't be used there.
+            mistakes, there are over 100,000 trials without `yes`, or the addresses of store or MLflow can't be used
+            there.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or refuses the job.
     """  # noqa: D301 - click's help ends at the form feed
@@ -181,13 +182,14 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 def logs(name: str, trial: str | None, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
     """Print the log of study NAME on a cluster, or that of one TRIAL.
 
-    TRIAL is an id, or its first letters; its log is read from the store.\f
+    TRIAL is an id, or its first letters; its log is read from --store, by default from the folder studies.\f
 
     If a study that hasn't ended has no log yet, print a warning with Ray's reason.
 
     Raises:
-        InputError: if the cluster's address is missing or invalid, it doesn't know the study, `only_store` must tell
-            several stores apart, or the trial doesn't exist or has no log.
+        InputError: if the cluster's address is missing or invalid, it doesn't know the study, or `only_store` must
+            tell several stores apart; with `trial`, if the study or trial isn't in the store, the trial has no log, or
+            a newer package wrote one of the study's files.
         MissingPackageError: if Ray isn't installed here.
         ClusterError: if the cluster can't be reached, or the study has ended without a readable log.
         StoreError: if the store can't be read.
@@ -346,7 +348,7 @@ def doctor(
 
 
 def list_cluster(cluster: str, *, as_json: bool) -> None:
-    """Print the studies of a cluster, as a table or as JSON, and the cluster's usage.
+    """Print the last studies of a cluster, at most 100, as a table or as JSON, and the cluster's usage.
 
     Raises:
         InputError: if the address isn't that of a dashboard.

@@ -64,13 +64,13 @@ def delete(names: tuple[str, ...], store: str, tracking_uri: str | None, yes: bo
 @click.argument("file", type=_FILE, metavar="FILE.zip")
 @STORE
 def export(name: str, file: Path, store: str) -> None:
-    """Write study NAME into FILE.zip: its file, copies of its code, results, curves, weights and the report.
+    """Write study NAME into FILE.zip: its file, code, tags, results, curves, weights, files of trials, report.
 
     `study import FILE.zip` imports it into any store. The study may be running: trials done so far are exported.\f
 
     Raises:
-        InputError: if the study doesn't exist, FILE.zip exists already, its folder doesn't, or a newer package wrote a
-            file of the study.
+        InputError: if the study doesn't exist, FILE.zip exists already, its folder doesn't, a newer package wrote a
+            file of the study, or a file of a trial has a name that isn't valid on every system.
         StoreError: if the store can't be read, or the file can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     leave_out_pandas()
@@ -105,11 +105,11 @@ def import_() -> None:
 def import_zip(file: Path, store: str) -> None:
     """Import a study from a file written by `study export`; the word zip may be omitted.
 
-    Trials that are already in the store stay unchanged.\f
+    Trials that are already in the store stay unchanged. The report in the file is left out.\f
 
     Raises:
         InputError: if the file doesn't exist, isn't an export, is damaged or from a newer package, or the store has
-            another study of that name.
+            another study of that name, or one that can't be planned or has files from a newer package.
         ConflictError: if the store has a different result of a trial, by the same engine and kind of device.
         BusyError: if the store's study is running.
         StoreError: if the store can't be read or written.
@@ -166,7 +166,8 @@ def import_csv(file: Path, out: Path | None, **choices: Any) -> None:
     NAME-outcomes.csv beside `file`.
 
     Raises:
-        InputError: if the file can't be read, seeds or metrics aren't found in it, or `out` exists already.
+        InputError: if the file can't be read, seeds or metrics aren't found in it, `out` exists already or has another
+            suffix, or as for `study.outcomes.outcomes_of_runs`.
         StudyError: if the table can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_csv as import_runs
@@ -184,7 +185,8 @@ def import_wandb(file: Path, out: Path | None, **choices: Any) -> None:
     NAME-outcomes.csv beside `file`.
 
     Raises:
-        InputError: if the file isn't such an export, seeds or metrics aren't found in it, or `out` exists already.
+        InputError: if the file isn't such an export, seeds or metrics aren't found in it, `out` exists already or has
+            another suffix, or as for `study.outcomes.outcomes_of_runs`.
         StudyError: if the table can't be written.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.importing import import_wandb as import_runs
@@ -204,7 +206,8 @@ def import_mlflow(uri: str, experiment: str, out: Path | None, **choices: Any) -
 
     Raises:
         InputError: if the experiment doesn't exist or has no runs, seeds or metrics aren't found in them, `out` exists
-            already, or `uri` isn't valid or holds a password.
+            already or has another suffix, `uri` isn't valid or holds a password, or as for
+            `study.outcomes.outcomes_of_runs`.
         TrackingError: if MLflow can't be reached.
         StudyError: if the table can't be written.
     """  # noqa: D301 - click's help ends at the form feed
@@ -224,7 +227,7 @@ def import_hydra(folder: Path, file: str, store: str) -> None:
 
     Raises:
         InputError: if the study file has mistakes or no version, or runs another program, the multirun can't be read,
-            or no job matches a trial.
+            no job matches a trial, or a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed
@@ -244,7 +247,7 @@ def import_optuna(storage: str, file: str, optuna_study: str | None, store: str)
 
     Raises:
         InputError: if the study file has mistakes or no version, is a search or has other metrics; if the storage can't
-            be read, or holds a password; or if no trial matches.
+            be read, or holds a password; if no trial matches; or if a newer package wrote the study's results.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed

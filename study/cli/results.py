@@ -39,7 +39,8 @@ from study.errors import InputError
 def list_(ctx: click.Context, store: str, on_cluster: str | None, as_json: bool, of_presets: bool) -> None:
     """List the studies of the store and the presets, or the studies of all users of a cluster.\f
 
-    `as_json` prints JSON data, with the presets only if `of_presets` is True.
+    `as_json` prints JSON data, with the presets only if `of_presets` is True. At most 100 studies of a cluster are
+    listed, the latest first.
 
     Raises:
         InputError: if no store exists (without `as_json`, the presets are listed nevertheless), a cluster's address
@@ -197,10 +198,11 @@ def report(
     JSON data instead.
 
     Raises:
-        InputError: if a study or file doesn't exist or isn't valid, an option doesn't apply, a file that isn't a
-            report's would be overwritten, or a study has no results (unless `as_json` is True, and the report has a
-            single study's cells).
+        InputError: if a study, file, statistic or trial doesn't exist or isn't valid, an option doesn't apply, the
+            trial's weights aren't stored, a file that isn't a report's would be overwritten, or a study has no results
+            (unless `as_json` is True, and the report has a single study's cells).
         StoreError: if the store can't be read.
+        OSError: if the path of a file is too long, or its folder can't be searched.
         TrackingError: with `source` mlflow, if MLflow can't be reached or doesn't know a study.
         ReportError: if a part of the report failed; all others are written.
         StudyError: if the output folder can't be written.

@@ -71,8 +71,9 @@ def new(
     --train or --command sets what each trial runs, also for a translated sweep of another tool.\f
 
     Raises:
-        InputError: if options exclude each other, NAME.yaml exists or can't be written, a preset or sweep can't be
-            read or translated, or the function or program fails.
+        InputError: if options exclude each other, NAME isn't valid, NAME.yaml exists or can't be written, a preset or
+            sweep can't be read or translated, or the function or program fails.
+        ValueError: if a sweep's seeds aren't valid, such as negative ones of Optuna's trials.
         OSError: if the cache of code can't be written, or a log of Hydra's jobs can't be read.
     """  # noqa: D301 - click's help ends at the form feed
     from study.api.files import new_file
@@ -120,7 +121,7 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Estimate the study in FILE (a path or a preset's name): trials, packs, memory, time. Writes nothing.
+    """Estimate the study in FILE (a path or a preset's name): trials, packs, memory, time. Stores nothing.
 
     KEY=VALUE replaces a value of the file: seeds=50, grid.hidden_size=[2,4].\f
 
@@ -162,8 +163,9 @@ def run(file: str, yes: bool, debug: bool, trial: str | None, code_copy: str | N
 
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
-            100,000 trials without `yes`, or `trial` is given without `debug`; with `debug`, also if no trial or several
-            have its id, or the study trains models on a task.
+            100,000 trials without `yes`, the user's settings have mistakes, a newer package wrote one of the study's
+            files, the record of a search belongs to another one, or `trial` is given without `debug`; with `debug`,
+            also if no trial or several have its id, or the study trains models on a task.
         BusyError: if another process runs the study, or takes it over.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
@@ -216,7 +218,8 @@ def search(file: str, **options: Any) -> None:
 
     Raises:
         InputError: if the file has mistakes, an option isn't valid, a cell can't be trained here, there are over
-            100,000 trials without `yes`, or it has nothing to search for.
+            100,000 trials without `yes`, it has nothing to search for, the user's settings have mistakes, a newer
+            package wrote one of the study's files, or the stored record belongs to another search.
         BusyError: if another process runs the study, or takes it over.
         ClusterError: if Ray is needed, but can't be started or has no room.
         StoreError: if the store can't be read or written.
@@ -333,8 +336,8 @@ def verify(name: str, store: str, share: str) -> None:
     Exit with code 1 if results differ.
 
     Raises:
-        InputError: if the study doesn't exist, `share` isn't a number in (0, 1], there is no trial to compare with, or
-            a trial can't be trained here.
+        InputError: if the study doesn't exist, `share` isn't a number in (0, 1], there is no trial to compare with,
+            a trial can't be trained here, or a stored file is invalid or from a newer package.
         BusyError: if the study is running when all of them are trained; no certificate is stored then.
         StoreError: if the store can't be read or written.
         OSError: if the copy of the code or the data can't be written.
@@ -366,11 +369,12 @@ def _stored_or_file(name: str, store: str) -> Study:
 def adopt(name: str, store: str, undo: bool) -> None:
     """Declare the results of study NAME valid for its current code, although the code has changed.
 
-    Use it only if you know that the results are the same: this isn't checked. Nothing is trained or rewritten. Reports
-    show who declared it, and when. NAME may be the study's file, as for `repeat`.\f
+    Use it only if you know that the results are the same: this isn't checked. No result is trained or rewritten.
+    Reports show who declared it, and when. NAME may be the study's file, as for `repeat`.\f
 
     Raises:
-        InputError: if the study doesn't exist or has no own code, or there is nothing to declare or to revoke.
+        InputError: if the study doesn't exist, has no own code or sets `version`, its code can't be read, there is
+            nothing to declare or to revoke, or a stored file is invalid or from a newer package.
         BusyError: if the study is running.
         StoreError: if the store can't be read or written.
     """  # noqa: D301 - click's help ends at the form feed
@@ -417,7 +421,11 @@ def tag(name: str, tags: tuple[str, ...], remove: tuple[str, ...], store: str, a
 
 @click.command()
 def schema() -> None:
-    """Print the JSON schema of a study file, for editors."""
+    """Print the JSON schema of a study file, for editors.\f
+
+    Raises:
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+    """  # noqa: D301 - click's help ends at the form feed
     from study.spec import schema as spec_schema
 
     click.echo(json.dumps(spec_schema(), indent=2, ensure_ascii=False))

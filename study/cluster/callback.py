@@ -171,7 +171,7 @@ class SchedulerCallback(_NeverSaved, tune.Callback):
         self._last_report_at[worker] = time.monotonic() + max(0.0, _PREPARED_S - self._silent_after_s)
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
-        """Record a sign of life of a worker, and pass on the events of its report."""
+        """Record a sign of life of a worker, and pass on the events of its report, except outdated ones."""
         worker = _worker_of(trial)
         self.reported = True
         self.workers.add(result["worker"])

@@ -66,6 +66,9 @@ class Capacity:
 def connection(address: str | None, cpus: int | None) -> Iterator[None]:
     """Start Ray on this machine, or connect to a running cluster; disconnect at the end.
 
+    Environment variables that Ray needs are set in this process, and stay. If Ray starts here, other users lose access
+    to the file of its token.
+
     Args:
         address: address of a running cluster; None to start one here.
         cpus: number of this machine's cores to use; None for all. Ignored with an address.

@@ -73,9 +73,9 @@ class PackQueue:
     def next(self, worker: str, kind: str, node: str) -> tuple[Pack, ...]:
         """Take back the packs that a worker hasn't reported, and return its next ones; none if none are left for it.
 
-        Once the queue is empty, a GPU gets packs that slow cores are training, if the queue has shares. A worker also
-        gets none while a suspect trains on its node, or while other workers are busy there and only suspects are left.
-        It may end then, since the busy workers will request packs later.
+        Once the queue is empty, a GPU gets packs that slow cores are training, if the queue has shares. A worker gets
+        none while a suspect trains on its node, and no suspect while other workers are busy there. It may end then,
+        since the busy workers will request packs later.
 
         Args:
             worker: the requesting worker.
@@ -106,9 +106,9 @@ class PackQueue:
     def crashed(self, worker: str, pack_id: str) -> bool:
         """Record that a pack crashed, and return True unless it has failed too often to be tried again.
 
-        The result is also True for a pack that another worker has completed, though it isn't tried again. If the worker
-        doesn't hold the pack here, the pack was taken back meanwhile, or was assigned by a queue that has died since.
-        Then another worker has it, or it is queued.
+        The result is also True for a pack that has ended with another worker, though it isn't tried again. If the
+        worker doesn't hold the pack here, the pack was taken back meanwhile, or was assigned by a queue that has died
+        since. Then another worker has it, or it is queued.
         """
         pack = self._held.get(worker, {}).pop(pack_id, None)
         return pack is None or self._retry(pack, blame=True)

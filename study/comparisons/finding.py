@@ -167,7 +167,9 @@ class Finding:
 
     @property
     def more_seeds(self) -> int | None:
-        """The number of further seeds that the test may need for a verdict; 0 if there are enough.
+        """The number of further seeds until enough pairs are discordant for a verdict; 0 if they are enough now.
+
+        It is an expectation, at the present rate of discordant pairs.
 
         The least p-value of an exact paired test follows from the number of discordant pairs, and must be at most
         `LEVEL` divided by the size of the family. Without pairs, or with unpaired trials, the number is 0. If no
@@ -187,7 +189,7 @@ class Finding:
     def statement(self) -> str:
         """The verdict in words, with the reason if nothing was tested.
 
-        If too few pairs differ to distinguish the methods, it says how many more seeds that takes at least; if none
+        If all trials are paired and too few pairs differ to distinguish the methods, it adds `more_seeds`; if none
         differs, that the methods are equal at all seeds.
         """
         if self.verdict is Verdict.NOT_TESTED:

@@ -23,8 +23,8 @@ def headline(rows: ResultRows, contrasts: Contrasts) -> str:
     """Return a sentence on the best method, and on its success and time over the swept hyperparameter.
 
     A method is called best only if its finding against every other one says so. Without a success criterion, the
-    sentence is on the main metric. If nothing has ended, been solved or can be compared, the sentence says so. It also
-    counts the incomplete rows.
+    sentence is on the main metric. If no trial has ended, been solved or has a finite value, or no metric is averaged,
+    the sentence says only that. Otherwise it counts the incomplete rows, too, and says if nothing can be compared.
 
     Args:
         rows: the results of the trials.

@@ -19,7 +19,7 @@ from study.worker.prepare import prepare
 def compile_engines() -> Check:
     """Compile each engine that isn't on disk for this processor, about half a minute each.
 
-    Engines that train no cell with default values are left out.
+    An engine is left out if it can't tell, or trains no cell of its family's first task with default values.
 
     Returns:
         A check whose finding lists the engines that were compiled now. If one can't be compiled, the check failed, its
@@ -28,6 +28,7 @@ def compile_engines() -> Check:
     Raises:
         InputError: if a family of tasks or an engine can't be imported or isn't valid, no package offers the engine, or
             two packages offer one of the same name.
+        ValueError: if a model has a value without a default.
     """
     compiled = []
     for engine, cell in _engines():

@@ -47,7 +47,8 @@ def examine(values: Mapping[str, str | None], *, without_token: bool = False) ->
         without_token: whether the cluster may answer without a token.
 
     Yields:
-        Each check. A failed check "cluster" says that the cluster doesn't answer, or has stopped answering.
+        Each check. A failed check "cluster" says that the cluster doesn't answer, has stopped answering or can't be
+        asked, as with an invalid address.
 
     Raises:
         OSError: if this machine has no folder for temporary files.

@@ -152,8 +152,8 @@ def preview(plan: Plan, options: Options, difference: float | None = None) -> Es
     Raises:
         InputError: if the first trial of a function or program fails, no engine trains a cell, a model can't be
             trained, or the device isn't available; or as `resolve_to_estimate` raises.
-        StudyError: if the store, or the study's own results in it, can't be read; or if one engine and kind of device
-            gave a trial two different results.
+        StudyError: if the store, the study's own results in it, or the published results of an installed package can't
+            be read; or if one engine and kind of device gave a trial two different results.
         ValueError: if `difference` is above 1.
         OSError: if the cache of code or data can't be written.
         Exception: an error of an engine that doesn't train packed tasks.

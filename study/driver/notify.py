@@ -45,7 +45,7 @@ class News:
 
 @contextmanager
 def notifying(study: str, console: Console) -> Iterator[News]:
-    """Run the user's command after the block, even if it raised an Exception, but not after KeyboardInterrupt.
+    """Run the user's command after the block, also if it raised an Exception, but not KeyboardInterrupt or SystemExit.
 
     Nothing is run without a command, or if `has_begun` is still False. Only the user's own settings can have a command;
     one in the working folder's settings isn't run, and a warning says so before the block.

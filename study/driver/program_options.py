@@ -34,6 +34,8 @@ class Arguments:
 def options_in(help_text: str) -> dict[str, tuple[str | None, str]]:
     """Return the long options, such as ``--lr``, in a help text, except ``help`` and ``version``.
 
+    Only indented lines that begin with an option count, and the first long option of each.
+
     Returns:
         By option, without its leading hyphens: its value's name, None for a flag; and its default, empty if unknown.
     """

@@ -113,7 +113,8 @@ def nac_mul_exact(w2: npt.ArrayLike, observation: Observation, epsilon: float = 
         epsilon: ε > 0.
 
     Returns:
-        |w1|, of w2's shape; NaN without a solution, infinity if t^(1 / w2) overflows.
+        |w1|, of w2's shape; NaN without a solution, infinity if t^(1 / w2) overflows, and wrongly 0 or NaN if only
+            4 S_1 S_2 t^(1 / w2) does.
 
     Raises:
         ValueError: unless epsilon > 0, w2 != 0, and the rows of P are as long as x.

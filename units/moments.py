@@ -80,7 +80,7 @@ def nac_mul_mean(hidden: int, weight_variance: float, input_mean: float, epsilon
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if the result exceeds every float.
+        OverflowError: if only the power exceeds every float; infinity is returned if its base does.
 
     Example:
         >>> round(nac_mul_mean(2, 0.1, 0.0), 1)  # simulated, it is below 2
@@ -92,7 +92,7 @@ def nac_mul_mean(hidden: int, weight_variance: float, input_mean: float, epsilon
 def nac_mul_variance(hidden: int, weight_variance: float, input_mean: float, epsilon: float = _EPSILON) -> float:
     """Compute equation 9's variance of NAC•'s output: Var[z] = f(4, 1) - f(1, 2), f as in `nac_mul_power`.
 
-    It is negative, so not a variance, if V exceeds `nac_mul_limit`.
+    It is negative, so not a variance, if V exceeds `nac_mul_limit`; NaN if the bases of both powers exceed every float.
 
     Args: as for `nac_mul_power`.
 
@@ -153,7 +153,8 @@ def nac_mul_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if a power in the formula exceeds every float.
+        OverflowError: if a power of finite numbers in the formula exceeds every float; the result is infinity or NaN if
+            only a product or a quotient does.
         ZeroDivisionError: if (|m| + ε)⁴ is 0 in float64.
 
     Example:
@@ -201,7 +202,8 @@ def nmu_variance(hidden: int, weight_variance: float, input_variance: float, inp
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if a power in the formula exceeds every float.
+        OverflowError: if a power of finite numbers in the formula exceeds every float; the result is infinity if the
+            base of the first power does.
 
     Example:
         >>> round(nmu_variance(2, 1 / 12, 1.0), 4)
@@ -235,7 +237,8 @@ def nmu_gradient(
 
     Raises:
         ValueError: if an argument is out of its range.
-        OverflowError: if a power in the formula exceeds every float.
+        OverflowError: if a power of finite numbers in the formula exceeds every float; the result is infinity if only a
+            product or a sum does.
 
     Example:
         >>> [round(nmu_gradient(2, 1 / 12, 1.0, form=form), 4) for form in ("draft", "final")]

@@ -38,7 +38,7 @@ def sparsity(weight: Tensor, kind: Kind, shape: Shape) -> Tensor:
         shape: ``linear``, as for the published numbers, or ``squared``, as in the draft.
 
     Returns:
-        Shape [...]: one value per trial, >= 0, and 0 only for discrete weights.
+        Shape [...]: one value per trial, >= 0, and 0 only for discrete weights, unless a square underflows.
 
     Example:
         >>> sparsity(torch.tensor([[0.0, 1.0], [0.25, 0.5]]), "NMU", "linear")

@@ -141,8 +141,8 @@ class ArithmeticFamily(Family):
     def is_chosen(self, name: str, values: Values) -> bool:
         """Return True unless the values that a search has chosen so far leave a hyperparameter without effect.
 
-        The model isn't considered. Without a value of `optimizer` or `bounds`, hyperparameters that depend on it count
-        as without effect.
+        The model and an `out_of_bounds_strength` of 0 aren't considered. Without a value of `optimizer` or `bounds`,
+        hyperparameters that depend on it count as without effect.
         """
         match name:
             case "out_of_bounds_strength" | "out_of_bounds_shape":

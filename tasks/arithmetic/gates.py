@@ -34,9 +34,10 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
         arrays: arrays of one trial's `Weights`, or of several trials stacked.
 
     Returns:
-        Float32 [..., out, in] by display name, such as ``layer 1, W``. A unit with two paths has one matrix for each,
-            such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is ``layer 1, G``; an iNALU's is ĝ,
-            [..., 1, out]. The gates of an NPU's inputs, clamped to [0, 1], are ``layer 2, g``, [..., 1, in].
+        Float32 [..., out, in], for an NMRU [..., out, 2 in], by display name, such as ``layer 1, W``. A unit with two
+            paths has one matrix for each, such as ``layer 1, NAU`` and ``layer 1, NMU``. A gate's matrix is
+            ``layer 1, G``; an iNALU's is ĝ, [..., 1, out]. The gates of an NPU's inputs, clamped to [0, 1], are
+            ``layer 2, g``, [..., 1, in].
 
     Raises:
         ValueError: if the arrays don't fit the cell's network.
@@ -65,6 +66,8 @@ def effective_weights(cell: Content, arrays: Arrays) -> dict[str, npt.NDArray[np
 
 def mean_gates(cell: Content, arrays: Arrays, rows: int | None = None) -> dict[str, npt.NDArray[np.float32]]:
     """Compute the mean openness of each gate: the mean of g = σ(Gx) over the validation rows.
+
+    The rows are those of trials without an evaluation seed, also for trials that have one.
 
     x is the layer's input: the rows in layer 1, the output of layer 1 in layer 2. A gate of 1 adds, a gate of 0
     multiplies. An iNALU's gate is g = σ(ĝ), without x. The gates of an NPU's inputs aren't included.

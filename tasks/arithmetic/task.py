@@ -165,14 +165,20 @@ class ArithmeticTask:
 
     @property
     def subset_size(self) -> int:
-        """The size of a subset, s = floor(subset_ratio n); in the simple task 2, of the first; for one layer 1."""
+        """The size of a subset, s = floor(subset_ratio n); in the simple task 2, of the first; for one layer 1.
+
+        The product is rounded to 9 decimals first.
+        """
         if self.single:
             return 1
         return 2 if self.subset_ratio is None else _floor(self.subset_ratio * self.input_size)
 
     @property
     def overlap(self) -> int:
-        """The overlap of neighbouring subsets, floor(overlap_ratio s); in the simple task 2; for one layer 0."""
+        """The overlap of neighbouring subsets, floor(overlap_ratio s); in the simple task 2; for one layer 0.
+
+        The product is rounded to 9 decimals first.
+        """
         if self.single:
             return 0
         return 2 if self.overlap_ratio is None else _floor(self.overlap_ratio * self.subset_size)

@@ -176,7 +176,7 @@ class Counting(Task):
         return CLASSES if self.operation == "count" else 1
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: validation errors, errors by test length, accuracy at length 1, and sparsity error.
+        """Return the metrics: validation errors and R², errors by test length, accuracy at length 1, sparsity error.
 
         The accuracy is left out unless 1 is among `test_lengths`.
         """

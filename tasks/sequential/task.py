@@ -167,6 +167,7 @@ class SequenceOfImages(nn.Module):
 
         Raises:
             TypeError: if λ_z isn't 0, and the cell's unit has no such regulariser.
+            AssertionError: if λ_z isn't 0, and the cell isn't a `UnitCell`.
         """
         numbers = read_in_chunks(self.images, images).squeeze(-1)
         outputs = []
@@ -368,7 +369,7 @@ class Sequential(Task):
         return _usable(self.images, part, self.operation)
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: validation errors, MSE and two relative errors by test length, and the sparsity error."""
+        """Return the metrics: validation MSE and R², three errors by test length, and the sparsity error."""
         metrics = {
             "validation_mse": Metric(title="validation MSE", low=0.0),
             "validation_r2": Metric(title="validation R²", higher_is_better=True, high=1.0),

@@ -62,7 +62,7 @@ def read_table(
 ) -> Table:
     """Read columns of a CSV file: UTF-8, a header, commas between columns, numbers with a decimal point.
 
-    Other columns may hold anything, and blank lines are skipped. A number is missing if its cell is empty, isn't
+    Other columns may hold anything, and empty lines are skipped. A number is missing if its cell is empty, isn't
     finite, or is NA, N/A, null or none, in any case. Any other text is an error, whatever `missing` is.
 
     Args:

@@ -203,7 +203,7 @@ class TimeTracking(Task):
         return max(times) + self.extra_steps
 
     def measured(self) -> Mapping[str, Metric]:
-        """Return the metrics: mean returns, in total and by T, and the sparsity error."""
+        """Return the metrics: mean returns in validation, over `far_times` and by T, and the sparsity error."""
         share = partial(Metric, higher_is_better=True, low=0.0, high=1.0)
         at_times = {
             f"test_return_at_{time}": share(

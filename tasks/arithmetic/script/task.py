@@ -26,7 +26,7 @@ class ScriptTarget:
         equation: the equation as text for readers.
         sums: the line that sums the subsets.
         result: the expression that combines these sums.
-        places: number of possible starts of the first subset: 0, 1, ...; None if it starts at 0 for every seed.
+        places: number of possible starts of the first subset: 0, 1, ...; None in the simple task, where it starts at 0.
         source: the publication that introduced the task.
     """
 

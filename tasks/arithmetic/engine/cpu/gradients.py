@@ -232,7 +232,7 @@ def nmu_backward(w, x, before, y, y_grad, ones, after, others, w_grad, x_grad): 
     Args:
         w: [out, in].
         x: as given to `nmu_forward`.
-        before: result of `nmu_forward`.
+        before: result of `nmu_forward`; overwritten if there are several outputs.
         y: result of `nmu_forward`; overwritten by the same numbers.
         y_grad: ȳ, [out, batch].
         ones: [1, batch].

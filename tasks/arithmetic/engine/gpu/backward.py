@@ -23,7 +23,8 @@ def new_rows(layout: Layout) -> tuple[Any, Any]:
 
     Thread t < layout.rows takes row t of the pass. It adds up the partial sums of `multiply` and `subsets`, and
     computes hidden units, output and target. It writes the slopes of its sums to shared memory, and adds the gradients
-    of the second layer and of the biases to z. A row past the batch's end has slope 0.
+    of the second layer and of the biases to z. A row past the batch's end has slope 0, or NaN if the first row's slope
+    isn't finite.
 
         row_error(x, w, a, e, u, mul, gates, left, evaluated, at_row, row_stride, plane, operation) -> squared error
 

@@ -52,7 +52,11 @@ class GpuEngine(ArithmeticEngine):
         self.devices = ("cpu",) if emulated else ("cuda",)
 
     def refuses(self, cell: Cell) -> str | None:
-        """Return the reason why this engine can't train the cell, or None if it can; devices aren't checked."""
+        """Return the reason why this engine can't train the cell, or None if it can; devices aren't checked.
+
+        Raises:
+            KeyError: if the model is neither built in nor a registered unit.
+        """
         reason = super().refuses(cell) or find_unsupported(typed_cell(cell))
         if reason is None and not self._emulated and not _installed():
             reason = "its packages aren't installed: pip install '.[gpu]'"
@@ -110,7 +114,8 @@ class GpuEngine(ArithmeticEngine):
 
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine, a success threshold can't be
-                computed, or a unit's weights can't have the cell's `init_variance`.
+                computed, or a unit's weights can't have the cell's `init_variance`; and for some cells with more inputs
+                than it supports.
             KeyError: if the engine lacks a unit of the cell.
             DeviceError: if the device isn't available or doesn't suit the engine, or its memory doesn't suffice.
             ModuleNotFoundError: if the packages of ``.[gpu]`` aren't installed.

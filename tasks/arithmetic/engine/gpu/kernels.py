@@ -225,7 +225,8 @@ def compile_kernels(
         layout: layout of a block.
         choices: the pack's choices.
         capability: major and minor.
-        registers: the most registers of a thread, on a multiprocessor with 65,536; affects only the speed.
+        registers: registers of a thread, on a multiprocessor with 65,536; the compiler may take more if as many blocks
+            fit. Affects only the speed.
         trials: the most trials of a block of `train`.
 
     Returns:

@@ -46,9 +46,9 @@ def first_layer(layout: Layout) -> RowLayer:
         forward(w, a, u, mul, gates)
         backward(w, row, a, u, u_grad, mul, gates, z)
 
-    `forward` computes hidden units u from sums a; with gates, it stores products and gates for `backward`. `backward`
-    writes the gradients of the sums of row number `row`, uint64, 0 <= row < layout.rows, to shared memory, and adds the
-    biases' gradients to z.
+    `forward` adds biases to the sums a, and computes hidden units u from them; with gates, it stores products and gates
+    for `backward`. `backward` writes the gradients of the sums of row number `row`, uint64, 0 <= row < layout.rows, to
+    shared memory, and adds the biases' gradients to z.
     """
     code, hidden = layout.shape.first, layout.shape.hidden
     at_slopes, stride, log_slopes = layout.at_slopes, layout.slope_stride, layout.log_slopes
@@ -140,8 +140,8 @@ def second_layer(layout: Layout) -> RowLayer:
 
     `forward` computes the output y from the weighted sum of the hidden units, their product and the gate in [0, 1],
     each 0 if the unit lacks it; without a second layer, y is the only hidden unit. It stores data for `backward` in
-    `left`. `backward` takes the loss's slope by y, writes
-    the hidden units' gradients, and adds the gradients of the weights and of the bias to z.
+    `left`. `backward` takes the loss's slope by y, writes the hidden units' gradients, and adds the gradients of the
+    weights and of the bias to z.
     """
     kinds = {NOTHING: _no_second, AFFINE: _affine_second, NMU: _nmu_second, NAC_MUL: _nac_mul_second}
     return kinds.get(layout.shape.second.family, _gated_second)(layout)

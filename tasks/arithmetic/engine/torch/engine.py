@@ -81,6 +81,7 @@ class TorchEngine(ArithmeticEngine):
         Raises:
             ValueError: if the checkpoint is of other trials or of another engine, a success threshold can't be
                 computed, or a unit's weights can't have the cell's `init_variance`.
+            KeyError: if a unit is unknown, or its code isn't available.
             DeviceError: if the device isn't available, or its memory doesn't suffice.
         """
         check_device(device)

@@ -53,7 +53,7 @@ class OwnUnitsEngine(TorchEngine):
         Raises:
             InputError: if the code can't be loaded.
             OSError: if the copy of the code can't be written.
-            ValueError: as for `TorchEngine.start`.
+            ValueError: as for `TorchEngine.start`. A unit's own errors are raised as they are.
             DeviceError: as for `TorchEngine.start`.
         """
         self._import()

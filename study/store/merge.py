@@ -12,9 +12,9 @@ from study.store.study_store import StudyStore
 def merge(study: StudyStore, other: StudyStore, source: str) -> int:
     """Copy the trials that a study lacks, with their learning curves and weights.
 
-    If the study has no trial of a pack, the pack is copied unchanged, with its failed trials. Of other packs, only
-    trials that were trained to their end are copied, with their files, if the study has no result or early stop of
-    them. Call it with the lock held. If interrupted, call it again.
+    If the study has no trial of a pack, the pack is copied unchanged, with its failed trials, but without the files of
+    its trials. Of other packs, only trials that were trained to their end are copied, with their files, if the study
+    has no result or early stop of them. Call it with the lock held. If interrupted, call it again.
 
     Args:
         study: the study's store.

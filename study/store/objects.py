@@ -78,7 +78,7 @@ def open_objects(url: str, timing: Timing = _USUAL) -> ObjectFolder:
     Raises:
         InputError: if the URL isn't that of an object store, names no bucket, has an empty part in its path, or has a
             user, a query or a fragment, which may be a secret.
-        StoreError: if a required setting or package is missing.
+        StoreError: if a required setting or package is missing, or the user's AWS files can't be read.
     """
     try:
         parts = urlsplit(url)

@@ -27,7 +27,7 @@ class Store:
 
     Raises:
         InputError: if the address isn't valid.
-        StoreError: if a setting or package that the object store needs is missing.
+        StoreError: if a setting or package that the object store needs is missing, or the AWS files can't be read.
 
     Example:
         >>> Store("no-such-folder").studies()
@@ -167,7 +167,7 @@ def folder_at(root: str | Path) -> Folder:
 
     Raises:
         InputError: if the address isn't valid.
-        StoreError: if a setting or package that the object store needs is missing.
+        StoreError: if a setting or package that the object store needs is missing, or the AWS files can't be read.
     """
     if is_url(root):
         from study.store.objects import open_objects  # imported late, since folders don't need it

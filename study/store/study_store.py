@@ -397,7 +397,8 @@ class StudyStore:
 
         Raises:
             StoreError: if the pack has no readable results, or the store can't be read.
-            InputError: if a newer package wrote one of its files, or the pack's id isn't a valid file name.
+            InputError: if a newer package wrote one of its files or, with a criterion, another file of the study; or if
+                the pack's id isn't a valid file name.
         """
         results = self._files.table(key_of("results", pack_id))
         if results is None:

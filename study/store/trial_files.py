@@ -77,8 +77,8 @@ class TrialFiles:
             error: why it failed, with its traceback; empty if it didn't.
 
         Returns:
-            At most one sentence: about wanted files that exceed the limits, or about an error that couldn't be written;
-            then no files are removed.
+            At most one sentence: about wanted files that exceed the limits or whose names `is_file_name` refuses, or
+            about an error that couldn't be written; in the last case, no files are removed.
 
         Raises:
             StoreError: if files can't be removed.

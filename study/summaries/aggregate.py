@@ -88,9 +88,11 @@ def aggregate(
 
     Raises:
         InputError: if a column is missing, a trial has two rows, an outcome is null or isn't one of `Outcome`, a cell's
-            id doesn't match its columns, or the vocabulary of an installed package can't be imported.
-        ValueError: if a text in a column of numbers isn't a number, a hyperparameter's text can't be decoded, or a
-            negative seed encodes no seeds of sources.
+            id doesn't match its columns, a package's vocabulary can't be imported, or two packages offer one of the
+            same name.
+        ValueError: if a text in a column of numbers isn't a number, an integer there is beyond ±2**53, a time to
+            success or of censoring is negative, a hyperparameter's text can't be decoded, or a negative seed encodes
+            no seeds of sources.
         ValueError, TypeError, OverflowError: if `whole_numbers` names a value that can't be an integer, such as NaN.
 
     Example:
@@ -144,10 +146,12 @@ def aggregate_by(trials: TrialTable, *, as_published: bool = False) -> list[Grou
 
     Raises:
         InputError: if the published estimators have no error (`published_error`), or lack a solved trial's error or
-            iteration of success; or if the vocabulary of an installed package can't be imported.
+            iteration of success; or if a package's vocabulary can't be imported, or two packages offer one of the same
+            name.
         KeyError: if the table lacks a grouping column, `outcome` or `stopped_early`.
-        ValueError: if an outcome isn't one of `Outcome`, a text in a column of numbers isn't a number, a negative seed
-            encodes no seeds of sources, or the published estimators get a negative number.
+        ValueError: if an outcome isn't one of `Outcome`, a text in a column of numbers isn't a number, an integer there
+            is beyond ±2**53, a time to success or of censoring is negative, a negative seed encodes no seeds of
+            sources, or the published estimators get a negative number.
 
     Example:
         >>> table = pa.table({"model": ["NMU", "NMU", "NAU"], "outcome": ["solved", "unsolved", "solved"],

@@ -38,7 +38,8 @@ def varying(cells: Sequence[Cell], labels: Labels | None = None) -> list[str]:
 def keys(cells: Sequence[Cell], labels: Labels) -> tuple[str, ...]:
     """List the keys of a table of cells: the model, and the `varying` names that distinguish its rows.
 
-    A user's own model has a long import string, so it is left out if it doesn't vary and other keys do.
+    The model is left out if it doesn't vary, other keys do, and no cell's task belongs to a family: then it is a user's
+    own, with a long import string.
 
     Raises:
         InputError: if a package's vocabulary can't be imported, or two packages offer one of the same name.

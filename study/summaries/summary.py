@@ -173,10 +173,11 @@ def meant_to_run(table: TrialTable, groups: Sequence[Ints], questions: Sequence[
         questions: each row's question.
 
     Returns:
-        The iterations of each row's question; NaN if unknown or zero.
+        The iterations of each row's question; NaN unless they are known and positive.
 
     Raises:
-        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
+        ValueError: if an outcome isn't one of `Outcome`, a text in a column of numbers isn't a number, or an integer
+            there is beyond ±2**53.
     """
     is_whole = (table.outcomes == OUTCOME_CODES[Outcome.UNSOLVED]) & ~table.is_lost
     rows_of: dict[Hashable, list[int]] = {}
@@ -216,7 +217,8 @@ def summarise(
         The fields of each group, by name.
 
     Raises:
-        ValueError: if an outcome isn't one of `Outcome`, or a text in a column of numbers isn't a number.
+        ValueError: if an outcome isn't one of `Outcome`, a text in a column of numbers isn't a number, an integer there
+            is beyond ±2**53, or a time to success or of censoring is negative.
     """
     if not groups:
         return []

@@ -51,7 +51,9 @@ class Experiment:
 
     Raises:
         TrackingError: if the experiment was deleted in MLflow, which still reserves its name.
-        Exception: an error of MLflow if it can't be reached; `explaining_errors` converts it. Methods raise it, too.
+        InputError: if a family can't be imported or isn't a `Family`, or two packages offer one of the same task.
+        Exception: an error of MLflow if it can't be reached, or a LookupError, ValueError or TypeError if a user
+            changed a trial's run; `explaining_errors` converts it. Methods raise it, too.
     """
 
     def __init__(

@@ -62,8 +62,8 @@ def distribute(source: Source, uniform: Numbers) -> Numbers:
         uniform: on [0, 1), float32 [..., features, rows].
 
     Returns:
-        Float32 of the same shape, within the range; each number depends only on its own uniform number and, for
-        ``halves``, its feature.
+        Float32 of the same shape, within the range up to rounding to float32; each number depends only on its own
+        uniform number and, for ``halves``, its feature.
 
     Raises:
         ValueError: as `check_source` raises.

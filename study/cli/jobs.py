@@ -182,7 +182,7 @@ def status(name: str, cluster: str | None, only_store: str | None, as_json: bool
 def logs(name: str, trial: str | None, cluster: str | None, only_store: str | None, follow: bool, lines: int) -> None:
     """Print the log of study NAME on a cluster, or that of one TRIAL.
 
-    TRIAL is an id, or its first letters; its log is read from --store, by default from the folder studies.\f
+    TRIAL is an id, or its first letters; its log is read from --store, by default the store of the settings.\f
 
     If a study that hasn't ended has no log yet, print a warning with Ray's reason.
 
@@ -216,7 +216,8 @@ def _print_trial_log(name: str, trial: str, store: str | None, *, follow: bool, 
     from study.store import Store
 
     leave_out_pandas()
-    folder = Store((Where() if store is None else Where(store)).store, read_only=True).open(name)
+    where = Where(store or find_setting("store") or Where().store)
+    folder = Store(where.store, read_only=True).open(name)
     trial_id = trial_named(folder, trial)
     if not follow:
         for line in read_log(folder, trial_id).splitlines()[-lines:]:

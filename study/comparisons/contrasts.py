@@ -200,7 +200,8 @@ def contrasts(
     plan = comparison_plan(rows, statements)
     if plan.pairs_count > MOST_PAIRS:
         note = f"{plan.pairs_count:,} pairs of rows are too many to be tested two by two."
-        return replace(_trends_and_times(rows, trials, sizes), plan=plan, metric=metric, notes=(note,))
+        others = _trends_and_times(rows, trials, sizes)
+        return replace(others, plan=plan, metric=metric, notes=(*others.notes, note))
     findings = _findings(plan, rows, trials, metric, sizes)
     more = partial(_more_findings, plan, rows, trials, sizes)
     others = _trends_and_times(rows, trials, sizes)

@@ -200,7 +200,7 @@ class Finding:
             return f"{self.verdict}: equal at all {self.sample.unit}s"
         of_family = f" for {self.family:,} tests" if self.family > 1 else ""
         seeds = words.count_of(self.more_seeds, f"more {self.sample.unit}")
-        return f"{self.verdict}: it takes at least {seeds}{of_family}"
+        return f"{self.verdict}: it takes about {seeds}{of_family}, at the rate so far"
 
     @property
     def seeds(self) -> int | None:

@@ -60,5 +60,5 @@ def _engines() -> Iterator[tuple[Engine, Cell]]:
 def _cells(family: Family) -> Iterator[Cell]:
     """Yield a cell with default values for each model, on the family's first task; none if a value has no default."""
     for model in family.models:
-        with suppress(InputError):  # it has required values without defaults
+        with suppress(InputError, ValueError):  # it has required values without defaults
             yield canonical_cell(family.tasks[0], model, {})

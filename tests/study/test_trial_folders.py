@@ -163,7 +163,7 @@ def test_a_trial_that_goes_on_adds_to_its_log(lab: Path) -> None:
     assert _log(study, trial).count("seed 0") == 2
 
 
-def test_files_and_logs_on_the_command_line(lab: Path, tmp_path: Path) -> None:
+def test_files_and_logs_on_the_command_line(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, _ = run_here(lab)
     first, second = store.study("s").trials_with_files()
     assert [line.split()[:2] for line in cli("files", "s").splitlines()] == [[first, "3"], [second, "3"]]
@@ -174,6 +174,9 @@ def test_files_and_logs_on_the_command_line(lab: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "plots" / "loss.txt").read_text() in ("0 4", "1 4")
     assert cli("logs", "s", first, "--lines", "2") == "step 1\nstep 2\n"
     assert cli("logs", "s", first, "--follow").endswith("step 0\nstep 1\nstep 2\n")
+    Path("studies").rename("elsewhere")
+    monkeypatch.setenv("STUDY_STORE", "elsewhere")
+    assert cli("logs", "s", first, "--lines", "1") == "step 2\n"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ The source folder is the repository's root, so that a link works on the site as 
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from pathlib import Path
+from typing import Any
 
 _PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -35,3 +37,15 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+
+
+def _cut_description(app: Any, command: Any, lines: list[str]) -> None:
+    """Cut a command's description at its form feed, as click does: the text behind it is for readers of the code."""
+    shown = inspect.cleandoc(command.command.help or "").partition("\f")[0]
+    del lines[shown.count("\n") + 1 :]
+    lines.append("")
+
+
+def setup(app: Any) -> None:
+    """Register the handler with Sphinx."""
+    app.connect("sphinx-click-process-description", _cut_description)

@@ -285,8 +285,8 @@ def stop(name: str, cluster: str | None, only_store: str | None) -> None:
 def keep(arguments: tuple[str, ...]) -> None:
     """Run another command of this program, and restart it whenever it is killed; for jobs on a cluster.\f
 
-    After five restarts, it isn't restarted any more. Exit with the command's code; with 130 if a request to
-    end, such as SIGTERM, killed it; or with 1 if it was killed again after the last restart.
+    After five restarts, it isn't restarted any more. Exit with the command's code; with 130 if a request to end, such
+    as SIGTERM, killed it or reached this process before; or with 1 if it was killed again after the last restart.
 
     Raises:
         InputError: without a command.
@@ -352,9 +352,10 @@ def list_cluster(cluster: str, *, as_json: bool) -> None:
     """Print the last studies of a cluster, at most 100, as a table or as JSON, and the cluster's usage.
 
     Raises:
-        InputError: if the address isn't that of a dashboard.
-        MissingPackageError: if Ray isn't installed here.
-        ClusterError: if the cluster can't be reached.
+        InputError: if the address isn't that of a dashboard or holds a password, or the token's file can't be read.
+        MissingPackageError: if Ray isn't installed here in a supported version.
+        ClusterError: if the cluster can't be reached, refuses the token or needs one, or isn't a Ray dashboard of a
+            supported version.
     """
     _print_standings(cluster, None, None, as_json=as_json)
 

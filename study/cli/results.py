@@ -192,7 +192,8 @@ def report(
 ) -> None:
     """Write the report of study NAME: tables, figures and one HTML page.
 
-    With a FILE of outcomes (.csv, .tsv or .parquet), several studies, or --by, the report has one row per group.\f
+    With a FILE of outcomes (.csv, .tsv or .parquet), several studies, --by, --standardise or --as-published, the report
+    has one row per group.\f
 
     Print the table of results and the report's address, too; with `as_json`, the results and the paths of the files as
     JSON data instead.
@@ -200,7 +201,7 @@ def report(
     Raises:
         InputError: if a study, file, statistic or trial doesn't exist or isn't valid, an option doesn't apply, the
             trial's weights aren't stored, a file that isn't a report's would be overwritten, or a study has no results
-            (unless `as_json` is True, and the report has a single study's cells).
+            (unless `as_json` is True, and the report has a single study's cells, at least one).
         StoreError: if the store can't be read.
         OSError: if the path of a file is too long, or its folder can't be searched.
         TrackingError: with `source` mlflow, if MLflow can't be reached or doesn't know a study.

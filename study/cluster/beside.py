@@ -100,7 +100,7 @@ class BesideScheduler:
     def run(
         self, bundles: Sequence[Bundle], shares: Mapping[str, float] | None, on_event: Callable[[Event], None]
     ) -> set[str]:
-        """Run bundles until all are done or the remaining ones are left; see `study.cluster.workers.Scheduler`.
+        """Run bundles until all are done, or the remaining ones are in `left`; see `study.cluster.workers.Scheduler`.
 
         The process has ended then, so that no trial continues in it while another worker trains it.
 

@@ -257,7 +257,7 @@ def _compared(stored: _Trained, again: _Trained) -> tuple[str, ...]:
 
 
 def _differences(stored: _Trained, again: _Trained) -> Iterator[str]:
-    """Yield the differences between two trials, to the last bit."""
+    """Yield the differences of a repeated trial from the stored one, in its stored parts, to the last bit."""
     if again.result.error is not None:
         yield f"it failed now: {again.result.error.splitlines()[-1]}"
         return

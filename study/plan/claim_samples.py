@@ -27,7 +27,7 @@ class ClaimedTrials:
         self._trials: dict[Cell, Trials] = {}
 
     def trials_of(self, cell: Cell) -> Trials:
-        """Return a cell's trials, in the order of the seeds."""
+        """Return a cell's trial of each of the study's seeds, in their order: a pending one without a result."""
         if cell not in self._trials:
             self._trials[cell] = self._table.cell(cell.id).of_seeds(self._seeds)
         return self._trials[cell]

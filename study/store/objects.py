@@ -151,7 +151,8 @@ class ObjectFolder(Folder):
                 character.
         """
         if name in ("", ".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", name):
-            raise InputError(f"{name!r} can't name a study: it must be one folder right below {self.where}")
+            must = f"one folder right below {self.where}, without slashes, backslashes and control characters"
+            raise InputError(f"{name!r} can't name a study: it must be {must}")
         return ObjectFolder(self._store, f"{self.where}/{name}", self._kind, f"{self._prefix}{name}/", self._timing)
 
     def as_it_is(self) -> ObjectFolder:

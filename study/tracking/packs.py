@@ -141,5 +141,5 @@ def marks_tags(marks: Sequence[str], since: int = 0) -> dict[str, str]:
 
 
 def empty_tags(tags: Collection[str], current: Mapping[str, str]) -> dict[str, str]:
-    """Return empty values for the tags that no longer hold marks."""
+    """Return an empty value for each of a run's `tags` that is for marks, but isn't among the `current` ones."""
     return {name: "" for name in tags if name.startswith(_MARKS) and name not in current}

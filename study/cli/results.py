@@ -248,8 +248,8 @@ def report(
         return
     if metrics or success is not None or state_words or compare_by or tune or starts is not None:
         raise InputError(
-            "--metric, --success, --state-words, --compare-by, --tune and --starts need a FILE of outcomes; for a "
-            "study, use success and compare in its study file"
+            "--metric, --success, --state-words, --compare-by and --tune need a FILE of outcomes or --by, and --starts "
+            "needs --standardise; for a study's own report, use success and compare in its file"
         )
     study = Study(names[0], where)
     results = study.results(compare or "published", from_mlflow=source == "mlflow")

@@ -73,8 +73,9 @@ def outline(plan: Plan, root: str | Path) -> Outline:
         root: the store's folder or URL.
 
     Raises:
-        StudyError: if the store, the study's own results in it, or the published results of an installed package can't
-            be read; or, with adaptive seeds, if one engine and kind of device gave a trial two different results.
+        StudyError: if the store, the study's own part of it, or the published results or vocabulary of an installed
+            package can't be read; or, with adaptive seeds, own code or claims, if one engine and kind of device gave a
+            trial two different results.
     """
     seeds: list[RenderableType] = []
     plan = with_looks(plan, Store(root, read_only=True).study(plan.spec.study))

@@ -37,6 +37,8 @@ class ReportTo(keras.callbacks.Callback):
 
         Raises:
             OSError: if the checkpoint can't be read.
+            ValueError: if the checkpoint is of a model with other layers.
+            ImportError: if the checkpoint has a state of torch, and torch isn't installed.
         """
         if (checkpoint := last_checkpoint(self._trial)) is not None:
             self.model.optimizer.build(self.model.trainable_variables)

@@ -147,7 +147,10 @@ def _fields(annotation: Any, default: Any) -> Iterator[tuple[str, Any, Any]]:
         hints = typing.get_type_hints(annotation, include_extras=True)
     except Exception as error:  # a string annotation may be any expression
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"the annotations of {annotation.__name__} can't be read ({reason})") from None
+        raise ValueError(
+            f"the annotations of {annotation.__name__} can't be read ({reason}): their names must be defined when the "
+            "module runs, so import them outside of `if TYPE_CHECKING`"
+        ) from None
     for field in dataclasses.fields(annotation):
         if not field.init:
             continue

@@ -206,7 +206,8 @@ def assemble_group_report(
         InputError: if a statistic of `columns` doesn't exist, if a solved trial lacks the solved-at or error that the
             published estimators need, if rates can't be standardised, if no group can be compared with `other`, or if a
             package's vocabulary can't be imported.
-        ValueError: if `starts` has an empty array for a row with judged trials, and another one that isn't empty.
+        ValueError: if `covariate` is a column of texts that aren't numbers, or as `standardisation` raises for empty
+            starts.
     """
     by = outcomes.by
     trials = outcomes.trials

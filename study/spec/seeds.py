@@ -79,8 +79,13 @@ def _range(text: str) -> range:
 
 
 def count_seeds(seeds: Sequence[int]) -> int:
-    """Return the number of seeds, also for ranges of step 1 that are too long for `len`."""
-    return seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
+    """Return the number of seeds, also for ascending ranges that are too long for `len`.
+
+    Example:
+        >>> count_seeds(range(2**63)) == 2**63, count_seeds(range(0, 10, 4)), count_seeds(range(5, 3))
+        (True, 3, 0)
+    """
+    return max(0, -(-(seeds.stop - seeds.start) // seeds.step)) if isinstance(seeds, range) else len(seeds)
 
 
 def format_seeds(seeds: Sequence[int]) -> str | list[int]:

@@ -406,7 +406,8 @@ def _keys(scheme: str) -> dict[str, Any]:
     try:
         return {"credential_provider": Boto3CredentialProvider()}
     except Exception as error:  # botocore's own, such as for an unknown profile
-        raise StoreError(f"the keys in ~/.aws can't be read: {error}; correct AWS_PROFILE") from None
+        advice = f"correct {file} or ~/.aws/config, or the environment variable AWS_PROFILE if it is set"
+        raise StoreError(f"the AWS keys can't be read: {error}; {advice}") from None
 
 
 def _version(meta: Any) -> Version:

@@ -339,7 +339,13 @@ class Trials:
         return self.table.values(metric)[self.rows]
 
     def values_so_far(self, metric: str) -> Floats:
-        """Return the trials' values of a metric, including last values of pruned trials; NaN if a trial has none."""
+        """Return the trials' values of a metric, including last values of pruned trials; NaN if a trial has none.
+
+        A pruned trial's value may be infinite, and counts for a metric of solved trials, too.
+
+        Raises:
+            ValueError: as `TrialTable.values` raises.
+        """
         return self.table.values_so_far(metric)[self.rows]
 
     def losses(self, metric: str) -> Floats:

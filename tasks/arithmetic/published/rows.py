@@ -209,9 +209,10 @@ def trained_cell(task: str, operation: str, model: str, hidden_size: int) -> Cel
 
 
 def matches(cell: Cell, row: Published) -> bool:
-    """Return True if a cell's task, operation, model, hidden size and training are a published cell's.
+    """Return True if a canonical cell repeats a published one.
 
-    The training is `_PROTOCOL`, the number of iterations, the sparsity regulariser and the bounds.
+    Both must have the same task with its input size and subsets, operation, model, hidden size, `_PROTOCOL`, number of
+    iterations, sparsity regulariser and bounds.
 
     A sparsity schedule that starts at the last iteration or later counts as off. A best-step window longer than the run
     counts as the full run. `stop: when_decided` doesn't change outcomes.

@@ -118,7 +118,7 @@ class Cell:
         """Return the task, the model or a hyperparameter's value, lists as tuples; None if inapplicable or unknown."""
         if name in ("task", "model"):
             return getattr(self, name)
-        return _frozen(self.values.get(name))
+        return with_tuples(self.values.get(name))
 
     def replace(self, **values: Any) -> Cell:
         """Return a copy of the cell with the given task, model or values of hyperparameters."""
@@ -132,8 +132,14 @@ class Cell:
         return hash(self.id)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def with_tuples(value: Any) -> Any:
+    """Return a value of JSON with tuples for its lists.
+
+    Example:
+        >>> with_tuples([[1, 2], "a"])
+        ((1, 2), 'a')
+    """
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 
 def names_of(cells: Iterable[Cell]) -> list[str]:

@@ -216,7 +216,7 @@ def _print_trial_log(name: str, trial: str, store: str | None, *, follow: bool, 
     from study.store import Store
 
     leave_out_pandas()
-    where = Where(store or find_setting("store") or Where().store)
+    where = Where() if (address := store or find_setting("store")) is None else Where(address)
     folder = Store(where.store, read_only=True).open(name)
     trial_id = trial_named(folder, trial)
     if not follow:

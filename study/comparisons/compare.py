@@ -64,7 +64,10 @@ def lacking_of(summaries: Sequence[Summary], metric: str | None) -> Lacking:
 
 
 def without_test(question: str, first: Side, second: Side, metric: str | None, declared: Metric | None) -> Finding:
-    """Return a finding of two methods without a test; the arguments are those of `compare`."""
+    """Return a finding of two methods without a test, with the reason if stopped trials prevent any.
+
+    The arguments are those of `compare`.
+    """
     return Finding(
         question=question,
         first=first.name,
@@ -72,6 +75,7 @@ def without_test(question: str, first: Side, second: Side, metric: str | None, d
         metric=metric,
         is_higher_better=declared is None or declared.higher_is_better,
         lacking=(first.lacking, second.lacking),
+        reason="trials were stopped early" if first.lacking.stopped or second.lacking.stopped else "",
     )
 
 
@@ -106,8 +110,8 @@ def compare(
         ValueError: if, in a comparison by ranks, the methods have different numbers of samples.
     """
     blank = without_test(question, first, second, metric, declared)
-    if first.lacking.stopped or second.lacking.stopped:
-        return replace(blank, reason="trials were stopped early")
+    if blank.reason:
+        return blank
     if not all(sample.rows.size for side in (first, second) for sample in side.samples):
         return replace(blank, reason=NO_SEEDS)
     if sizes == "adaptive":

@@ -198,13 +198,12 @@ def contrasts(
     if metric is None and not rows.has_rates:
         return Contrasts()
     plan = comparison_plan(rows, statements)
+    others = _trends_and_times(rows, trials, sizes)
     if plan.pairs_count > MOST_PAIRS:
         note = f"{plan.pairs_count:,} pairs of rows are too many to be tested two by two."
-        others = _trends_and_times(rows, trials, sizes)
         return replace(others, plan=plan, metric=metric, notes=(*others.notes, note))
     findings = _findings(plan, rows, trials, metric, sizes)
     more = partial(_more_findings, plan, rows, trials, sizes)
-    others = _trends_and_times(rows, trials, sizes)
     more_findings = others.more_findings if metric is None else more
     return replace(others, plan=plan, findings=findings, metric=metric, more_findings=more_findings)
 

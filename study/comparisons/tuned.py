@@ -47,8 +47,8 @@ def compare_tuned(
         ValueError: if a method has no samples.
     """
     blank = without_test(question, first, second, metric, declared)
-    if first.lacking.stopped or second.lacking.stopped:
-        return replace(blank, reason="trials were stopped early")
+    if blank.reason:
+        return blank
     samples = [*first.samples, *second.samples]
     seeds = np.unique(np.concatenate([sample.seeds for sample in samples]))
     if sizes == "adaptive":

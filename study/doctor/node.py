@@ -20,6 +20,7 @@ from study import cluster
 from study.doctor.probe import free_bytes, gpus_seen, probe_store, probe_tracking
 from study.environment import versions
 from study.errors import ClusterError
+from study.interface.json_text import parse_json
 from study.store import is_url
 
 _MARK = "@node "
@@ -111,7 +112,7 @@ def read(text: str) -> list[Answer]:
     for log_line in text.splitlines():
         if log_line.startswith(_MARK):
             try:
-                content = json.loads(log_line.removeprefix(_MARK))
+                content = parse_json(log_line.removeprefix(_MARK))
                 report = content.pop("found")
                 if report is not None:
                     report = NodeReport(**report | {"gpus": tuple(report["gpus"])})

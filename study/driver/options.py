@@ -101,8 +101,7 @@ def options_of(root: str | Path, tracking_uri: str | None, given: Mapping[str, A
         choices, least = rules[name].get("choices"), rules[name].get("least")
         if choices is not None and value not in choices:
             raise InputError(f"{name} must be one of {', '.join(choices)}, but got {value!r}")
-        is_enough = value is None or (isinstance(value, int | float) and least is not None and value >= least)
-        if least is not None and not is_enough:
+        if least is not None and value is not None and not value >= least:
             raise InputError(f"{name} must be at least {least}, but got {value!r}")
     return Options(root=root, tracking_uri=tracking_uri, **given)
 

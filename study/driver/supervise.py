@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from study.interface.stop_signals import set_handlers
+from study.interface.stop_signals import set_handlers, signal_name
 from study.words import count_of
 
 RESTARTS = 5
 INTERRUPTED = 130
 _REQUESTS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-_LIKELY_CAUSES = {
+_LIKELY_CAUSES: dict[int, str] = {
     signal.SIGKILL: "perhaps the machine ran out of memory",
     signal.SIGBUS: "perhaps the disk is full",
     signal.SIGSEGV: "it crashed",
@@ -68,9 +68,8 @@ def keep(command: Sequence[str], notify: Callable[[str], None], *, restarts: int
                 return code
             if end.is_set() or -code in _REQUESTS:
                 return INTERRUPTED
-            number = next((known for known in signal.Signals if known == -code), None)
-            event = f"the driver was killed by {f'signal {-code}' if number is None else number.name}"
-            event += f" ({_LIKELY_CAUSES[number]})" if number in _LIKELY_CAUSES else ""
+            event = f"the driver was killed by {signal_name(-code)}"
+            event += f" ({_LIKELY_CAUSES[-code]})" if -code in _LIKELY_CAUSES else ""
             if restart < restarts:
                 notify(f"{event}: it is started again, {restart + 1} of {restarts} times, and goes on from the store")
     notify(f"{event} again, and {count_of(restarts, 'restart')} didn't help")

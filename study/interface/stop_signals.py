@@ -26,6 +26,16 @@ def requested_stop() -> BaseException | None:
     return _stop if _depth else None
 
 
+def signal_name(number: int) -> str:
+    """Return a signal's name, or its number for one without a name.
+
+    Example:
+        >>> signal_name(9), signal_name(1000)
+        ('SIGKILL', 'signal 1000')
+    """
+    return next((known.name for known in signal.Signals if known == number), f"signal {number}")
+
+
 def set_handlers(handlers: Mapping[signal.Signals, Any]) -> None:
     """Set signal handlers, in the form that `signal.getsignal` returns.
 

@@ -156,8 +156,8 @@ class _Reading:
         # a study's seeds may be below 0, if each source of randomness has its own
         least = LEAST_SEED if self._source.metrics else 0
         wrong = pc.fill_null(pc.less(seeds, least), True)
-        must = "isn't a seed of a study, single or combined" if self._source.metrics else "isn't a whole number >= 0"
-        self.refuse(np.asarray(wrong), "seed", must)
+        problem = "isn't a seed of a study, single or combined" if self._source.metrics else "isn't a whole number >= 0"
+        self.refuse(np.asarray(wrong), "seed", problem)
         return seeds
 
     def metric(self, name: str, metric: Metric) -> Floats:
@@ -257,8 +257,8 @@ class _Reading:
         elif self._source.has_pending:
             wrong &= ~_is_missing(text)
         wrong &= ~(self._failed & _is_missing(text))
-        must = f"isn't one of {', '.join(Outcome)}" if name == "outcome" else "is neither true nor false"
-        self.refuse(wrong, name, must, list(outcome_of))
+        problem = f"isn't one of {', '.join(Outcome)}" if name == "outcome" else "is neither true nor false"
+        self.refuse(wrong, name, problem, list(outcome_of))
         return outcomes
 
     def stopped_early(self) -> pa.ChunkedArray:
@@ -284,7 +284,7 @@ class _Reading:
             late = solved & (numbers["solved_at_iteration"] > last)
         self.refuse(late, own, "is after the trial's last iteration")
 
-    def refuse(self, wrong: Rows, column: str, must: str, valid: list[str] | None = None) -> None:
+    def refuse(self, wrong: Rows, column: str, problem: str, valid: list[str] | None = None) -> None:
         """Record the rows with a wrong value in a column as mistakes, each row once, and list up to ten."""
         before = self._refused.get(column, np.zeros(len(wrong), bool))
         self._refused[column] = before | wrong
@@ -294,7 +294,7 @@ class _Reading:
             near = difflib.get_close_matches(str(value), valid or [], n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             text = "nothing" if value is None else repr(value)
-            self._mistakes.append(f"  row {self._source.rows[place]}: {column}: {text} {must}{hint}")
+            self._mistakes.append(f"  row {self._source.rows[place]}: {column}: {text} {problem}{hint}")
         if len(places) > _MOST_LISTED:
             self._mistakes.append(f"  ... and {len(places) - _MOST_LISTED:,} more in {column}")
 

@@ -74,10 +74,10 @@ def role_of(name: str, column: pa.ChunkedArray, role: str | None, choices: RunCh
         return ""
     if role is None and is_secondary(name):
         return SECONDARY if is_number else LABEL
+    is_named = direction(name) is not None  # such as val_loss_epoch, an average over an epoch
     if role == OTHER:
-        return METRIC if is_number and direction(name) is not None else LABEL
-    if role == METRIC or (role is None and is_number and direction(name) is not None):
-        is_named = direction(name) is not None  # such as val_loss_epoch, an average over an epoch
+        return METRIC if is_number and is_named else LABEL
+    if role == METRIC or (role is None and is_number and is_named):
         return METRIC if is_number and (is_named or not is_progress(name)) else ""
     return _by_values(name, column, role, is_number=is_number)
 

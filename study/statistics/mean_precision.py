@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from study.records import Interval
-from study.statistics.checks import Values, check_confidence, finite
+from study.statistics.checks import Floats, Values, check_confidence, finite
 from study.statistics.fixed_width import looks
 
 FIRST_LOOK = 40
@@ -93,16 +93,22 @@ class MeanPrecision:
         Raises:
             ValueError: if a value is NaN or infinite.
         """
-        x = finite(values)
-        if x.size < 2 or not np.ptp(x) > 0:
+        deviation = _deviation(finite(values))
+        if deviation is None:
             return self.most
-        needed = (special.ndtri((1 + self.confidence) / 2) * float(np.std(x, ddof=1)) / self.half_width) ** 2
+        needed = (special.ndtri((1 + self.confidence) / 2) * deviation / self.half_width) ** 2
         return next((n for n in self.looks if n >= needed), self.most)
 
     def _reach(self, values: Values) -> float | None:
         """Return the half-width of Student's interval, t s/√n; None for fewer than two values, or equal ones."""
         x = finite(values)
-        if x.size < 2 or not np.ptp(x) > 0:
+        deviation = _deviation(x)
+        if deviation is None:
             return None
         quantile = special.stdtrit(x.size - 1, (1 + self.confidence) / 2)
-        return float(quantile * np.std(x, ddof=1) / math.sqrt(x.size))
+        return float(quantile * deviation / math.sqrt(x.size))
+
+
+def _deviation(x: Floats) -> float | None:
+    """Return the standard deviation; None for fewer than two values, or equal ones."""
+    return float(np.std(x, ddof=1)) if x.size > 1 and np.ptp(x) > 0 else None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import FrameType
 
 from study.errors import InputError, TrackingError
-from study.interface.stop_signals import set_handlers
+from study.interface.stop_signals import set_handlers, signal_name
 from study.tracking.address import ENVIRONMENT, artifacts, database, log_ahead
 
 _HOST = "127.0.0.1"
@@ -148,7 +148,7 @@ def serve(uri: str, port: int) -> None:
         _signal(server, signal.SIGKILL)  # child processes that are left
         set_handlers(before)
     if not is_ending:
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = f"was ended by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         raise TrackingError(f"MLflow's server {how}; start `study ui` again")
 
 

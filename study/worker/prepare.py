@@ -16,11 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from study.engine import Engine, engine_named
 from study.engine.calls.guarded import import_path
-from study.records import Cell, Preparing
+from study.records import Cell, Preparing, with_tuples
 
 _prepared: set[str] = set()
 
@@ -145,12 +144,7 @@ def main() -> None:
     """
     for name, task, model, values in json.load(sys.stdin.buffer):
         # JSON has no tuples.
-        prepare(engine_named(name), Cell(task, model, {key: _hashable(value) for key, value in values.items()}))
-
-
-def _hashable(value: Any) -> Any:
-    """Return a value of JSON with tuples for its lists."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+        prepare(engine_named(name), Cell(task, model, {key: with_tuples(value) for key, value in values.items()}))
 
 
 if __name__ == "__main__":

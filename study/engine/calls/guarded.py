@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from study.engine.calls import guard
+from study.interface.stop_signals import signal_name
 
 _REASONS: dict[int, str] = {
     signal.SIGSEGV: "a segmentation fault",
@@ -129,8 +130,7 @@ def ending(code: int, memory_gb: float | None = None) -> str:
     """
     if code >= 0:
         return f"exit code {code}"
-    known = {int(number): number.name for number in signal.Signals}
     why = _REASONS.get(-code, "")
     if memory_gb is not None and -code in (signal.SIGABRT, signal.SIGSEGV):
         why += f"; perhaps its memory_gb of {memory_gb:g} wasn't enough"
-    return known.get(-code, f"signal {-code}") + (f" ({why})" if why else "")
+    return signal_name(-code) + (f" ({why})" if why else "")

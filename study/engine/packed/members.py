@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 from study.engine.device import one_thread
 from study.engine.packed.aligned import AlignedProducts
 from study.engine.packed.flat import FlatWeights
-from study.engine.packed.native import limits_of, regularisers, side_by_side, sparsity_errors
+from study.engine.packed.native import frozen_names, limits_of, regularisers, side_by_side, sparsity_errors
 from study.engine.packed.optimizers import MOMENTS, Rates
 from study.engine.packed.recipe import Member, Recipe, build, seed_of, seeded_generators, untrained
 from study.engine.packed.traced import Compute, Draws, GivenStream, Gradients, ListeningStream, Numbers, drawn, recorded
@@ -161,8 +161,7 @@ class Members(ABC):
                 for name, values in self._measure(self._batches[part]).items():
                     metrics[f"{part}_{name}"] = values[: self._count].double()
             trained = {name: part[: self._count] for name, part in self._flat.parts("weight").items()}
-            frozen = {name: torch.from_numpy(array).to(self._device) for name, array in self.buffers().items()}
-            errors = sparsity_errors(self._modules[0], trained | frozen)
+            errors = sparsity_errors(self._modules[0], trained | self._frozen)
             for name in self._metrics_names:
                 if name.endswith(SPARSITY_ERROR) and name not in metrics:
                     none = torch.full((self._count,), torch.nan)
@@ -209,6 +208,13 @@ class Members(ABC):
         """Copy out the buffers and the parameters that aren't trained, by name, each [trials, ...]."""
 
     # --- shared --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _frozen(self) -> dict[str, Tensor]:
+        """Return the pack layers' frozen parameters by name, each [trials, ...]; training doesn't change them."""
+        names = frozen_names(self._modules[0])
+        arrays = self.buffers() if names else {}
+        return {name: torch.from_numpy(arrays[name]).to(self._device) for name in names}
 
     def _computing(self) -> AbstractContextManager[None]:
         """Return the context for computations: one thread of the CPU, and the device."""

@@ -88,6 +88,22 @@ def limits_of(module: nn.Module) -> Mapping[str, tuple[float, float]]:
     }
 
 
+def frozen_names(module: nn.Module) -> list[str]:
+    """Return the names in a module of its pack layers' parameters without a gradient.
+
+    Example:
+        >>> from units import UNITS
+        >>> frozen_names(nn.Sequential(UNITS["NAU"](2, 3).requires_grad_(False), nn.Linear(3, 1)))
+        ['0.weight']
+    """
+    return [
+        f"{path}.{name}".lstrip(".")
+        for path, unit in pack_layers(module).items()
+        for name, parameter in unit.named_parameters()
+        if not parameter.requires_grad
+    ]
+
+
 class _SparsityError(nn.Module):
     """A unit whose output is its sparsity error; for some units, the mean over their matrices."""
 
